@@ -8,9 +8,9 @@ namespace cudp {
 
 /// Returns the network with some layers frozen: their tensors become constants and move from
 /// `parameters` to `frozen`, so that no gradient, norm, noise or update includes them. frozen:
-/// whether each layer of the network is, [layers]; false for layers without parameters. parameters:
-/// those of the whole network, [d]. Requires that no layer of `network` is frozen, and leaves at
-/// least one layer with parameters that is not. Throws std::invalid_argument if not.
+/// [layers], whether to freeze each layer; false for layers without parameters. parameters: of the
+/// whole network, [d]. Requires that no layer of `network` is frozen, and leaves at least one layer
+/// with parameters that is not. Throws std::invalid_argument if not.
 Network freeze(const Network& network, const std::vector<bool>& frozen,
                std::span<const float> parameters);
 
@@ -23,7 +23,7 @@ std::vector<float> whole_parameters(const Network& network, std::span<const floa
 /// Returns the number of parameters of the unfrozen network.
 std::size_t count_of_all_parameters(const Network& network);
 
-/// Returns whether a layer has a learning rate of its own.
+/// Returns whether a layer of the network has a learning rate of its own (lr_scale other than 1).
 bool has_own_rates(const Network& network);
 
 /// Returns the factor of each parameter's learning rate, [d]; empty if all are 1.

@@ -29,7 +29,7 @@ struct ParameterTensor {
   int fan_in = 0;          ///< number of inputs that one output depends on, for initialisation
   int fan_out = 0;
   bool is_bias = false;  ///< initialised to zero (a group-norm weight: to one)
-  /// Index of its layer among those with parameters, 0..Network::groups-1.
+  /// Index of the tensor's layer among the layers with trained parameters, 0..Network::groups-1.
   int group = 0;
   std::size_t touched = 0;  ///< largest number of entries that are not 0 in one example's gradient
   float lr_scale = 1.0f;    ///< factor of the learning rate of this tensor

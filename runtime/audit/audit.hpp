@@ -11,7 +11,7 @@
 
 namespace cudp {
 
-/// What the canaries are that an audit inserts into the training.
+/// Kind of canaries that an audit inserts into the training.
 enum class CanaryKind {
   /// Each canary is a gradient along one parameter, with norm C (the clipping norm), and the
   /// attacker sees every noisy sum (device/audit_tap.hpp). The privacy proof assumes this attacker,
@@ -33,7 +33,7 @@ struct AuditSettings {
   double confidence = 0.95;  ///< confidence level of each bound, in (0, 1)
 };
 
-/// Result of an attack on one training, with what that training's certificate states.
+/// Result of an attack on one training, together with the training's certificate.
 struct AuditResult {
   AuditSettings settings;  ///< the settings that were used; canaries and guesses are set
   privacy::Certificate certificate;
@@ -41,9 +41,9 @@ struct AuditResult {
   double delta = 0.0;
   std::uint64_t members = 0;  ///< number of canaries that were in the training set
   privacy::Guesses guesses;
-  /// Lower bounds on epsilon at delta that the guesses imply: `any` for every mechanism, `gaussian`
-  /// for a mechanism with the trade-off curve of Gaussian noise, `own` for the run's own releases
-  /// with another noise multiplier. `own` is empty if the releases have no such curve.
+  /// Lower bounds on epsilon at delta that the guesses imply. any: valid for every mechanism.
+  /// gaussian: for a mechanism with the trade-off curve of Gaussian noise. own: for the run's own
+  /// releases with an unknown noise multiplier; nullopt if their trade-off curve is not known.
   double any = 0.0;
   double gaussian = 0.0;
   std::optional<double> own;
@@ -59,9 +59,9 @@ struct AuditResult {
 
 /// Trains once with canaries and attacks the result. The training is that of `cudp train`: the same
 /// sampler, clipping, noise and accounting. If a unit of privacy has several rows, a canary is a
-/// whole unit of that many equal rows. All canaries, members or not, are included in the public
-/// number of examples, if there is one. Nothing is written, and nothing of such a run is for
-/// release. Throws InputError, BudgetError.
+/// whole unit of that many equal rows. All canaries, members or not, are included in the number of
+/// examples, if that is public. Writes no file. No result of such a run may be released. Throws
+/// InputError, BudgetError.
 AuditResult audit(const TrainConfig& config, const AuditSettings& settings, Reporter& reporter);
 
 }  // namespace cudp

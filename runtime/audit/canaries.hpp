@@ -12,8 +12,8 @@
 
 namespace cudp {
 
-/// Decides with probability 1/2 for each canary whether it is a member, i.e. in the training set.
-/// Returns [canaries].
+/// Returns, for each canary, a random decision whether it is a member, i.e. in the training set,
+/// with probability 1/2, [canaries].
 std::vector<bool> draw_membership(std::size_t canaries, const RandomKey& key);
 
 /// Returns the parameter that each gradient canary changes: indices, ascending and distinct, spread
@@ -30,8 +30,8 @@ struct ExampleCanaries {
   Dataset all;    ///< [canaries]
   Dataset train;  ///< training set without the canaries, followed by the member canaries
 };
-/// Makes example canaries from random training examples. member: which of them stay in the training
-/// set. rows: number of copies of each member, which together are one unit of privacy.
+/// Makes example canaries from random training examples. member: whether each canary stays in the
+/// training set. rows: number of copies of each member, which together are one unit of privacy.
 ExampleCanaries mislabelled_canaries(const Dataset& train, const std::vector<bool>& member,
                                      std::uint64_t rows, const RandomKey& key);
 

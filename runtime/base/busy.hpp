@@ -9,16 +9,16 @@
 namespace cudp {
 
 /// Indicator on stderr that a long computation is in progress: on a terminal a line that changes
-/// and is removed at the end, otherwise an occasional log line. It has a thread, unless nothing
-/// will be shown.
+/// and is removed at the end, otherwise an occasional log line. Runs a thread, unless `where` and
+/// the terminal mean that nothing will be shown.
 class Busy {
  public:
   /// Where the line may be shown. A text that depends on private rows, such as the fraction of a
   /// file that has been read, may only be shown on a terminal.
   enum class Shown { never, on_terminal, always };
 
-  /// Starts the computation's clock. what: its name in the line. patience: time until the line is
-  /// first shown.
+  /// Starts to measure the time. what: name of the computation, shown in the line. patience: time
+  /// until the line is first shown.
   explicit Busy(std::string what, Shown where = Shown::always,
                 std::chrono::milliseconds patience = std::chrono::seconds(2));
   ~Busy();

@@ -5,9 +5,9 @@
 
 namespace cudp {
 
-/// A random key and random bits derived from a secret key and a number, by one ChaCha20 block that
-/// no random stream of that key contains. To anyone without the key, the results for different
-/// numbers look independent.
+/// A random key and random bits, computed from a secret key and a number by one ChaCha20 block that
+/// no random stream of that key contains. Without knowledge of the secret key, the results for
+/// different numbers cannot be distinguished from independent random ones.
 struct DerivedKey {
   SharedKey key;
   std::uint64_t bits[2] = {};  ///< 128 uniform bits, independent of `key`

@@ -34,9 +34,9 @@ class Pictures {
   Pictures(const Pictures&) = delete;
   Pictures& operator=(const Pictures&) = delete;
 
-  /// Starts gnuplot on a script that draws a PNG for the path `picture`. mode: permissions, as for
-  /// write_atomically. Throws Error if `picture` exists and is not a regular file, or with the
-  /// system's reason if it cannot be written.
+  /// Starts gnuplot, which draws a PNG by `script`; finish() moves it to the path `picture`. mode:
+  /// permissions of the file. Throws Error if `picture` exists and is not a regular file, or with
+  /// the system's reason if it cannot be written.
   void start(const std::string& script, const std::filesystem::path& picture, unsigned mode = 0644);
   /// Waits for all processes, and moves the pictures to their paths. Returns false if there is no
   /// gnuplot, or it did not draw one of them. Throws Error if one cannot be moved.
@@ -47,7 +47,8 @@ class Pictures {
   std::vector<std::unique_ptr<Drawing>> drawings_;
 };
 
-/// Draws one picture and waits for it (Pictures::start and finish).
+/// Draws one picture and waits for it. Arguments as for Pictures::start(), result and exceptions as
+/// for Pictures::finish().
 bool run_gnuplot(const std::string& script, const std::filesystem::path& picture,
                  unsigned mode = 0644);
 

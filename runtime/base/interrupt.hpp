@@ -11,8 +11,8 @@ namespace cudp {
 /// In this file, the interrupt signals are SIGINT, SIGTERM, SIGHUP and SIGUSR1 (which schedulers
 /// send before the end of a job). A SIGHUP that was ignored at the start (nohup) stays ignored.
 
-/// Ignores interrupt signals from now on: another process handles them, or this one has only its
-/// end left to do.
+/// Ignores interrupt signals from now on. For a process whose signals another one handles, or that
+/// is about to end.
 void ignore_signals();
 
 /// Blocks interrupt signals while an object lives; they are delivered afterwards. Used while
@@ -39,7 +39,8 @@ class QueuedSignals {
 
   /// Waits for a signal. Returns true for an interrupt signal, false if children may have ended.
   bool wait() const;
-  /// Delivers signals again. Called in a child process, which must not destroy the object.
+  /// Ends the queueing: signals are delivered again. Called in a forked child process, where the
+  /// object must not be destroyed.
   void release() const;
 
  private:

@@ -20,8 +20,9 @@ class LazyLibrary {
     }
   };
 
-  /// of: the word that messages begin with, such as "CUDA". scope: RTLD_GLOBAL if the library opens
-  /// others that use its symbols. Throws Error if the dynamic loader does not find `name`.
+  /// of: first word of error messages, such as "CUDA". name: file name of the library. scope:
+  /// RTLD_GLOBAL if the library opens others that use its symbols. Throws Error if the dynamic
+  /// loader does not find `name`.
   LazyLibrary(std::string of, std::string name, int scope = RTLD_LOCAL)
       : of_(std::move(of)),
         name_(std::move(name)),
@@ -31,7 +32,7 @@ class LazyLibrary {
 
   bool has(const char* symbol) const { return dlsym(handle_, symbol) != nullptr; }
 
-  /// Throws Error if the library has no such symbol.
+  /// Returns the address of a symbol. Throws Error if the library does not have it.
   Symbol find(const char* symbol) const {
     const Symbol s{dlsym(handle_, symbol)};
     if (s.address == nullptr) throw Error(of_ + ": " + name_ + " has no function " + symbol);

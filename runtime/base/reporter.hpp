@@ -64,7 +64,7 @@ class Reporter {
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
 
-  /// Copies log lines to this file from now on, without progress bars.
+  /// From now on also writes all log lines, but no progress bars, to this file.
   void keep_log(const std::filesystem::path& file);
 
   /// Returns whether info() prints on stderr. If not, its line is only in the log file.
@@ -74,8 +74,8 @@ class Reporter {
   /// Reports something private, marked PRIVATE. Writes it to the log file, which only the run's
   /// owner can read, and also to stderr if that is a terminal and the reporter is not quiet.
   void report_to_owner(const std::string& line);
-  /// Writes a line to the log file only. Used for the line that the program will print when it
-  /// ends.
+  /// Writes a line to the log file only. For the error message that the program itself will print
+  /// when it ends.
   void log_end(const std::string& line);
   void progress(const Progress& progress);
   /// Returns where the progress of work before the training, such as reading a file, may be shown:
@@ -86,7 +86,7 @@ class Reporter {
   /// Shows the progress of work before the training as a bar, if stderr is a terminal. share:
   /// fraction done, 0 to 1.
   void work(const std::string& what, double share);
-  /// Durations of the program's phases.
+  /// Returns the object that measures the durations of the program's phases.
   Timings& timings() { return *timings_; }
   /// Returns the same object, for a thread that may outlive the reporter.
   std::shared_ptr<Timings> shared_timings() const { return timings_; }

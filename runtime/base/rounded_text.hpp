@@ -3,11 +3,13 @@
 
 namespace cudp {
 
-/// Returns a number with six digits, rounded up or down, so that a number copied from a table is on
-/// the safe side. Requires value finite and >= 0.
+/// Returns a number as text with six digits, rounded up, so that an upper bound that is copied from
+/// a table stays one. Requires value finite and >= 0.
 std::string rounded_up(double value);
+/// Returns a number as text with six digits, rounded down, e.g. a lower bound. Requires value
+/// finite and >= 0.
 std::string rounded_down(double value);
-/// Returns a number with three digits, rounded up, for sentences: 1.99999 is "2".
+/// Returns a number as text with three digits, rounded up, for sentences: 1.99999 is "2".
 std::string short_rounded_up(double value);
 
 }  // namespace cudp

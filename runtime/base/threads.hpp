@@ -47,8 +47,8 @@ class ThreadTeam {
 int available_cores();
 /// Returns the number of cores of this node, whatever this process may use.
 int cores_of_node();
-/// Divides the cores evenly among `processes` processes: available_cores() returns this process's
-/// share from now on.
+/// From now on, available_cores() returns this process's part of the cores if they are divided
+/// evenly among `processes` processes.
 void share_cores(int processes);
 
 }  // namespace cudp

@@ -33,7 +33,8 @@ class Timings {
   /// that ended in it. Called by the main thread only.
   void enter(std::string_view phase);
 
-  /// Adds work of the calling thread that ran in parallel to the main thread's phases. Thread-safe.
+  /// Adds the duration of work that the calling thread did in parallel to the main thread's phases.
+  /// work: name of it. Thread-safe.
   void add_beside(std::string_view work, Duration spent);
 
   /// Returns the phases so far in the order in which they first began, including the current one.

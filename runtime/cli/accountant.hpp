@@ -17,12 +17,12 @@
 
 namespace cudp {
 
-/// The flags that `account` and `calibrate` share.
+/// The flags that `cudp account` and `cudp calibrate` have in common.
 struct AccountantFlags {
   std::optional<double> epsilon, delta, q, sigma;
   std::optional<std::uint64_t> steps, n, batch;
   /// Numbers of training examples and epochs. They may be given instead of q and steps, which
-  /// fill_in_training() then derives as `cudp train` does.
+  /// fill_in_training() then computes from them as `cudp train` does.
   std::optional<std::uint64_t> examples, epochs;
   std::optional<std::uint64_t> steps_per_epoch;  ///< random allocation only
   std::optional<std::uint64_t> uses;  ///< random allocation: steps of an epoch that use an example
@@ -37,30 +37,34 @@ struct AccountantFlags {
   std::vector<privacy::Release> releases;
 };
 
-/// Functions behind `cudp account` and `cudp calibrate`: the options of each, and its answer for
-/// the values of these options. They print nothing. Throw InputError, BudgetError.
+/// Returns the options of `cudp account`.
 std::vector<Option> account_options();
+/// Returns the options of `cudp calibrate`.
 std::vector<Option> calibrate_options();
+/// Returns the output of `cudp account` for these values of its options. Prints nothing. Throws
+/// InputError, BudgetError.
 Answer account_answer(const TrainConfig& config);
+/// Returns the output of `cudp calibrate` for these values of its options. Prints nothing. Throws
+/// InputError, BudgetError.
 Answer calibrate_answer(const TrainConfig& config);
 
-/// Returns the options of AccountantFlags. with_estimate: --accountant also accepts gdp, which is
-/// no bound.
+/// Returns the options of AccountantFlags. with_estimate: whether --accountant also accepts gdp, an
+/// estimate that is not a bound.
 std::vector<Option> accountant_rows(bool with_estimate);
 
 /// Returns the relation's name in --neighbours, e.g. "add-or-remove".
 std::string name_of(privacy::NeighbouringRelation relation);
 
-/// Returns the value of a flag that this use of the command needs. Throws InputError if the flag is
-/// missing.
+/// Returns the value of a flag that is required together with the other given flags. Throws
+/// InputError if it is missing.
 template <class T>
 const T& needed(const std::optional<T>& value, const char* flag) {
   if (!value) throw InputError(std::string(flag) + ": expected a value, found none");
   return *value;
 }
 
-/// Throws InputError if one of these flags was given, which this use of the command would ignore.
-/// more: further flags, each followed by its value.
+/// Throws InputError if one of these flags was given although it has no effect together with the
+/// flag `with`. more: further flags, each followed by its value.
 template <class T, class... More>
 void unused(const std::string& with, const char* flag, const std::optional<T>& value,
             const More&... more) {
@@ -72,14 +76,15 @@ void unused(const std::string& with, const char* flag, const std::optional<T>& v
 /// Computes --q and --steps from --examples, --batch and --epochs if these are given, as `cudp
 /// train` does for that number of examples. With --sampling fixed, computes --n and --steps. With
 /// --sampling allocation, computes --steps-per-epoch. unknown: flag whose value the command
-/// searches; "" if none. Throws InputError if the flags contradict each other.
+/// computes (as `cudp calibrate` does); "" if none. Throws InputError if the flags contradict each
+/// other.
 void fill_in_training(AccountantFlags& flags, const std::string& unknown = "");
 
-/// Throws InputError, naming all missing flags, if there are two or more. A single missing flag is
-/// refused here only if it is the number of steps, which can be given in two ways.
+/// Throws InputError, with all missing flags, if two or more are missing, or if the number of steps
+/// is, which can be given in two ways. Does nothing if another single flag is missing.
 void refuse_missing(const std::string& command, const std::vector<std::string>& missing);
 
-/// Returns whether the flags are those of random allocation, of which one release is an epoch.
+/// Returns whether the flags describe random allocation, where one release is a whole epoch.
 inline bool allocates(const AccountantFlags& flags) { return flags.sampling == "allocation"; }
 
 /// Returns the number of steps of an epoch that use an example.
@@ -90,22 +95,22 @@ inline std::uint64_t release_count(const AccountantFlags& flags) {
   return allocates(flags) ? needed(flags.epochs, "--epochs") : needed(flags.steps, "--steps");
 }
 
-/// Returns the flags that describe a release, or the number of steps, and were not given. unknown:
-/// flag whose value the command searches, which is not missing; "" if none.
+/// Returns the missing flags among those that describe a release and the number of steps. unknown:
+/// flag whose value the command computes, so that it is not missing; "" if none.
 std::vector<std::string> missing_release_flags(const AccountantFlags& flags,
                                                const std::string& unknown = "");
 
 /// Returns the release that the flags describe: --q and --sigma, --n, --batch and --sigma, or
-/// --steps-per-epoch and --sigma.
-/// `unknown`: name of a flag that is not needed, because the command searches its value; it has an
-/// arbitrary value in the result.
+/// --steps-per-epoch and --sigma. unknown: flag whose value the command computes, so that it is not
+/// required; its value in the result is arbitrary. "" if none.
 privacy::Mechanism mechanism_of(const AccountantFlags& flags, const std::string& unknown = "");
 
-/// Returns the releases that the flags describe: that of mechanism_of, release_count() times, or
-/// those that bound the --uses of random allocation.
+/// Returns the releases that the flags describe: release_count() times the one of mechanism_of();
+/// or, if --uses of random allocation is given, releases whose privacy cost is an upper bound.
 std::vector<privacy::Release> described_releases(const AccountantFlags& flags);
 
-/// Returns the orders that --orders names; empty for the best of all orders.
+/// Returns the Renyi orders that --orders lists; empty if the accountant should use the best of all
+/// orders.
 std::vector<double> orders_of(const AccountantFlags& flags);
 
 /// Returns the composition of these releases, with the neighbouring relation of the flags.
@@ -126,12 +131,12 @@ std::vector<privacy::Release> read_phases(const std::string& json, const std::st
 /// Returns a release in the form that read_phases reads.
 nlohmann::ordered_json json_of(const privacy::Release& release);
 
-/// Runs `body` and converts exceptions of privacy/ to errors for the user: an argument out of range
-/// to InputError, an unreachable budget to BudgetError.
+/// Calls `body`. Converts exceptions of privacy/ to errors for the user: InputError for an argument
+/// out of range, BudgetError for an unreachable budget. Returns exit code 0.
 int for_user(const std::function<void()>& body);
 
-/// Calls `answer` with the values of the command's flags. Converts exceptions of privacy/ to errors
-/// for the user (for_user).
+/// Returns the Answer of `answer` for the values of the command's flags. Converts exceptions of
+/// privacy/ to errors for the user as for_user() does.
 template <class Flags>
 Answer answered(const TrainConfig& config, Answer (*answer)(Flags, Busy&), Busy& busy) {
   Answer found;
@@ -139,8 +144,8 @@ Answer answered(const TrainConfig& config, Answer (*answer)(Flags, Busy&), Busy&
   return found;
 }
 
-/// Returns the `run` function of a command that computes an Answer with an accountant and prints
-/// it. name: name of the command.
+/// Returns a function for Command::run that computes an Answer with an accountant and prints it.
+/// name: name of the command.
 template <class Flags>
 std::function<int(const TrainConfig&)> printed(const char* name, Answer (*answer)(Flags, Busy&)) {
   return [name, answer](const TrainConfig& c) {

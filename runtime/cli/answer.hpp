@@ -22,7 +22,7 @@ struct Answer {
   }
 };
 
-/// Adds the releases that the user asked about: the fields of a single one, or a list.
+/// Adds a description of these releases to the answer: the fields of a single one, or a list.
 void add_releases(Answer& answer, const std::vector<privacy::Release>& releases);
 
 /// Adds a row whose text is broken into lines that fit a terminal, next to names of up to `names`

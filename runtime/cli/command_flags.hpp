@@ -56,11 +56,12 @@ struct Command {
 /// data set. Opens no file.
 void check_names(const TrainConfig& config);
 
-/// Adds the subcommand to `app`. If the user names it, parsing fills `body` (commands.hpp).
+/// Adds the subcommand to `app`. If the command line contains it, parsing sets the functions of
+/// `body` (commands.hpp).
 void add_command(CLI::App& app, CommandBody& body, Command command);
 
-/// Returns the values of a command's options, as struct `Flags`. Its base class has the options
-/// that several commands share.
+/// Returns the values of a command's options as a struct Flags. Base: base class of Flags, with the
+/// options that several commands have in common.
 template <class Flags, class Base>
 Flags flags_of(const TrainConfig& config) {
   Flags flags = config.of<Flags>();
@@ -68,7 +69,7 @@ Flags flags_of(const TrainConfig& config) {
   return flags;
 }
 
-/// Returns an option of `cudp train` for another command, with another help text.
+/// Returns the option of `cudp train` with this key, with another help text, for another command.
 Option shared_option(const char* key, const char* help);
 
 /// Returns the option --json of commands that print an Answer.

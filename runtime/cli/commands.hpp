@@ -17,9 +17,10 @@ struct CommandBody {
   std::function<void()> check;  ///< checks values and names only; opens no file
 };
 
-/// Each function adds one subcommand to `app`, with its options and examples. If the user names the
-/// subcommand, parsing sets `body`. release_observer: receives the released values of a training;
-/// may be null.
+/// Adds the subcommand `cudp train` to `app`, with its options and examples. If the command line
+/// contains it, parsing sets the functions of `body`. The other functions below do the same for
+/// other subcommands. release_observer: receives the released values of a training; null if nothing
+/// does.
 void add_train_command(CLI::App& app, CommandBody& body, ReleaseObserver* release_observer);
 void add_schema_command(CLI::App& app, CommandBody& body);
 void add_eval_command(CLI::App& app, CommandBody& body);
@@ -52,8 +53,9 @@ void check_command_line(const std::vector<std::string>& words, const AddCommands
 /// Returns the exit code. Prints an error as one line on stderr.
 int run_commands(const AddCommands& add, const std::vector<std::string>& words);
 
-/// Runs the whole program cudp, as run_commands does. release_observer: receives the released
-/// values of `cudp train`; null in the program itself; must outlive the call.
+/// Runs the whole program cudp with this command line and returns its exit code; prints an error as
+/// one line on stderr. release_observer: receives the released values of `cudp train`; null in the
+/// program itself; must outlive the call.
 int run_command_line(int argc, char** argv, ReleaseObserver* release_observer = nullptr);
 
 }  // namespace cudp

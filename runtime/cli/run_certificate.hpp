@@ -15,18 +15,18 @@ struct NamedCertificate : RunCertificate {
 };
 
 /// Reads the certificate of a run. place: path of a run's folder, its release folder, or a
-/// privacy.json. Throws InputError if there is no certificate, if it cannot be read, or if it is
-/// that of a training of a tuning.
+/// privacy.json. Throws InputError if there is no certificate, if it cannot be read, or if the run
+/// is one of the trainings inside a tuning (`cudp tune`).
 NamedCertificate read_run_certificate(const std::filesystem::path& place);
 
-/// Epsilon and delta that several runs spend together.
+/// Epsilon and delta of several runs together.
 struct JointSpending {
   double epsilon = 0.0;
   double delta = 0.0;
 };
 
-/// A run to add up: the text of its certificate, or, if that is "", a promise (epsilon, delta) made
-/// in advance.
+/// A run whose privacy cost is added up with others: the text of its certificate, or, if that is
+/// "", the epsilon and delta that the run will not exceed.
 struct SpendingRun {
   std::string certificate;
   double epsilon = 0.0;
@@ -46,20 +46,20 @@ JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional
 /// the releases, and what is not guaranteed.
 Answer explained(const std::string& run);
 
-/// Compares a run's epsilon with that of other settings. changes: one row each, "KEY=VALUE" with
-/// KEY epochs, steps, batch, sigma, epsilon (to which the noise is calibrated) or delta. Several
-/// changes at once are joined by "+". Another batch keeps the number of epochs. Trains nothing and
-/// reads no data. Throws InputError if the run's releases do not follow from these numbers alone,
-/// and the exceptions of privacy/.
+/// Compares a run's epsilon with what it would be with other settings. changes: one row each,
+/// "KEY=VALUE" with KEY epochs, steps, batch, sigma, epsilon (to which the noise is calibrated) or
+/// delta. Several changes at once are joined by "+". Another batch keeps the number of epochs.
+/// Trains nothing and reads no data. Throws InputError if the run's releases do not follow from
+/// these numbers alone, and the exceptions of privacy/.
 Answer what_if(const std::string& run, const std::vector<std::string>& changes);
 
-/// Adds up the epsilon that several runs on the same data spend, both if their settings were chosen
-/// adaptively and if they were fixed beforehand (privacy/several_runs.hpp). Unfinished runs count
-/// with their plan. delta: delta of all runs together; if not given, the delta that all
-/// certificates state. fixed_ahead: the user states that no setting was chosen by looking at an
-/// earlier run, so that the smaller number is the answer. Throws InputError if the certificates
-/// have different neighbouring relations, or if a run is given twice, and the exceptions of
-/// privacy/.
+/// Computes the epsilon of several runs on the same data together, both if their settings were
+/// chosen by looking at earlier runs and if they were fixed beforehand (privacy/several_runs.hpp).
+/// For unfinished runs, uses the planned cost. delta: delta of all runs together; if not given, the
+/// delta that all certificates state. fixed_ahead: the user states that no setting was chosen by
+/// looking at an earlier run, so that the smaller number is the answer. Throws InputError if the
+/// certificates have different neighbouring relations, or if a run is given twice, and the
+/// exceptions of privacy/.
 Answer several_runs(const std::vector<std::string>& runs, std::optional<double> delta,
                     bool fixed_ahead);
 

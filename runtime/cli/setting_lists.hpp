@@ -10,8 +10,8 @@
 
 namespace cudp {
 
-/// Flags of a command that tries several values of each setting, such as `cudp sweep`: lists of
-/// values by setting of `cudp train`, and --json and --quiet.
+/// Flags, as the user gave them, of a command that tries several values of each setting, such as
+/// `cudp sweep`: a list of values for each setting of `cudp train`, and --json and --quiet.
 struct GivenLists {
   SettingLists lists;
   bool json = false;
@@ -49,16 +49,17 @@ GivenRequest<Request> request_on_command_line(const CommandFlags& settings,
           .quiet = lists.quiet};
 }
 
-/// A folder of trainings that --resume continues.
+/// Description of the folder of trainings that a command's --resume continues, for
+/// add_request_file().
 struct ContinuedFolder {
   const char* of = "";                   ///< "a sweep"
   const char* stored = "";               ///< file with its settings, in private/
   std::vector<std::string_view> with{};  ///< keys that may be given with --resume
 };
 
-/// Calls add(text, source) with the settings file that the user names, or with that of the folder
-/// that --resume continues. has_lists: whether the command line has settings. own: keys that it
-/// sets of the command's own options. Throws InputError.
+/// Calls add(text, source) with the content of the settings file `file`, or, if `resume` is set, of
+/// the settings file in that folder. has_lists: whether the command line has settings. own: the
+/// command's own options that the command line sets. Throws InputError.
 void add_request_file(
     const ContinuedFolder& folder, const std::string& file, const std::string& resume,
     bool has_lists, const Settings& own,

@@ -26,8 +26,9 @@ std::span<const HelpLine> train_help_lines();
 std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Option> own = {});
 
 /// Returns a help text with lines broken at blanks, so that none is wider than `width` columns
-/// unless a single word is. Continuation lines are indented like the description. Those of an
-/// example follow a backslash, so that it can be copied, and its comment goes before it.
+/// unless a single word is. Continuation lines are indented like the description. A broken example
+/// has a backslash at the end of each line, so that it can be copied, and its comment in the line
+/// before.
 std::string wrapped_help(const std::string& text, std::size_t width);
 
 /// Returns the text as it should be written to this file descriptor: wrapped if that is a terminal,

@@ -20,8 +20,8 @@ void check_class_weights(const std::vector<double>& weights, int classes);
 /// Returns the weights as engines use them: each divided by the largest, [classes]; empty without
 /// weights.
 std::vector<float> relative_class_weights(const std::vector<double>& weights);
-/// Returns the weights for linear models with two classes, each divided by the largest. `weights`
-/// is empty or has two entries.
+/// Returns the weights as engines of linear models with two classes take them, each divided by the
+/// largest. weights: two numbers, or empty.
 SignWeights sign_weights(const std::vector<double>& weights);
 
 /// Returns the weights in the form of the option: "1,20".

@@ -19,8 +19,8 @@
 
 namespace cudp {
 
-/// Device that a run requests. Two devices compare equal if they are of the same kind, because the
-/// index of the CUDA device does not affect the result.
+/// Device that the user requests. Two devices compare equal if they are of the same kind, because
+/// the index of a CUDA device does not affect the result.
 struct Device {
   enum class Kind { automatic, cpu, cuda };
   Kind kind = Kind::automatic;
@@ -34,12 +34,14 @@ inline constexpr Device Device::cpu{Kind::cpu};
 inline constexpr Device Device::cuda{Kind::cuda};
 
 enum class ScheduleKind { constant, step, cosine, polynomial, square_root, adaptive };
-/// How batches are drawn: each example in each step by a coin, or in one step of each epoch.
+/// How batches are drawn. poisson: each example is in each step's batch with the same probability,
+/// independently. allocation: each example is in the batch of one random step of each epoch.
 enum class Sampling { poisson, allocation };
 enum class Features { none, scatter, pca };
 
-/// Holds one options struct per type: training methods and other parts declare their options in
-/// their own headers. A struct that was never set has its initial values.
+/// Map from a type to a struct of options of that type. Training methods and other parts define
+/// their options in such structs, in their own headers. A struct that was never set has its initial
+/// values.
 class MethodOptions {
  public:
   template <class Options>
@@ -59,8 +61,8 @@ class MethodOptions {
   std::map<std::type_index, std::any> structs_;
 };
 
-/// All settings of `cudp train`. The initial value of a member is its default. Meaning and range of
-/// each stand in the table of settings/options.cpp, or with its method.
+/// All settings of `cudp train`. The initial value of a member is its default. The table in
+/// settings/options.cpp, or the method's own file, has the meaning and the range of each.
 struct TrainConfig {
   // Settings of the data.
   std::string dataset;
@@ -71,9 +73,10 @@ struct TrainConfig {
   std::string test_labels;
   bool test_data_is_public = false;
   bool size_is_public = false;
-  /// Fraction of the units of privacy that is held out from training.
+  /// Fraction of the units of privacy that are held out for testing; not set: none.
   std::optional<double> holdout;
-  /// Privacy budget for releasing figures of held-out rows; not set: none are released.
+  /// Privacy budget (epsilon) for releasing noisy test figures of held-out rows; not set: none are
+  /// released.
   std::optional<double> holdout_epsilon;
   std::optional<double> holdout_delta;
   bool accept_private_bounds = false;
@@ -94,10 +97,11 @@ struct TrainConfig {
   std::string model;  ///< empty: chosen for the data in training/prepare.cpp
   std::string activation;
   std::string loss;  ///< regression loss: squared (also if empty) or huber
-  /// Threshold of the Huber loss [unit of the target]; not set: a tenth of the target's range.
+  /// Threshold of the Huber loss [unit of the target]; not set: a tenth of the range between the
+  /// target's bounds.
   std::optional<double> huber_delta;
-  /// Factor on the loss of the examples of each class, in any scale: class_weights.hpp. Empty: all
-  /// 1.
+  /// Factor on the loss of the examples of each class, in any scale (class_weights.hpp). Empty: all
+  /// are 1.
   std::vector<double> class_weights;
 
   // Settings of privacy. Those that the guarantee depends on have no default: they stay empty until
@@ -119,7 +123,9 @@ struct TrainConfig {
   std::string method = "dpsgd";  ///< name in methods/registry.cpp
   MethodOptions method_options;
   std::string preset;
-  bool tuned = false;  ///< settings that `cudp tune` chose within the guarantee; it alone sets this
+  /// Whether `cudp tune` chose the settings, with its choice covered by the guarantee; no user sets
+  /// this.
+  bool tuned = false;
   std::int64_t batch = 512;
   std::optional<std::int64_t> epochs = 20;
   std::optional<std::int64_t> steps;
@@ -141,7 +147,7 @@ struct TrainConfig {
   // Settings of the machine.
   Device device = Device::automatic;
   Precision precision =
-      Precision::tf32;  ///< replaced by the precision that is used, in training/prepare.cpp
+      Precision::tf32;  ///< training/prepare.cpp replaces it by the precision that is used
   EvaluateWith evaluate_with = EvaluateWith::ours;
   RowsIn rows_in = RowsIn::automatic;
   std::int64_t threads = 0;

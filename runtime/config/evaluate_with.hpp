@@ -2,8 +2,8 @@
 
 namespace cudp {
 
-/// Which convolution kernels evaluate a model on CUDA: cudp's own, or cuDNN's if the machine has
-/// them.
+/// Kernels for convolutions and recurrent layers when a model is evaluated on CUDA: cudp's own, or
+/// cuDNN's, which must be installed.
 enum class EvaluateWith { ours, cudnn };
 
 }  // namespace cudp

@@ -6,23 +6,25 @@
 
 namespace cudp {
 
-/// The noisy number of examples of a larger mechanism. All of its trainings use the same one, which
-/// is released and paid for once.
+/// Noisy number of examples that several trainings of one larger mechanism (such as a tuning)
+/// share. It is released, and charged, once.
 struct CountInUse {
-  privacy::CountSplit budget;   ///< of the larger mechanism: a part is for the number
-  SharedKey key;                ///< the number's noise is drawn from it
+  /// Division of the larger mechanism's budget: one part is for this number.
+  privacy::CountSplit budget;
+  SharedKey key;                ///< key from which the number's noise is drawn
   std::optional<double> value;  ///< the number, if it has been released
 };
 
 /// Random keys that a caller gives to a training which is part of a larger mechanism, such as a
 /// tuning; stored in TrainConfig::of. A config that is read from a file has none: then the training
-/// makes its own keys. The caller must never give one key to
-/// two trainings on different data, because the same noise on two sums would reveal their
-/// difference.
+/// makes its own keys. The caller must never give one key to two trainings on different data,
+/// because the same noise on two sums would reveal their difference.
 struct KeysInUse {
   std::optional<SharedKey> key;
-  std::optional<SharedKey> split_key;  ///< see Experiment; used if rows are held out
-  /// Used if the number of examples is private and the method's proof does not count it.
+  /// Key that decides which rows are held out; used if any are.
+  std::optional<SharedKey> split_key;
+  /// Used if the number of examples is private and has its own part of the budget
+  /// (MethodEntry::counts_in_its_proof is false).
   std::optional<CountInUse> count;
 };
 

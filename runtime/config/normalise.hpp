@@ -2,7 +2,8 @@
 
 namespace cudp {
 
-/// How the features of each example are normalised, by themselves, before the model sees them.
+/// How the features of each example are normalised before they enter the model. No other example is
+/// used for it.
 enum class Normalise {
   none,
   unit,  ///< divide by the L2 norm

@@ -40,8 +40,8 @@ enum class Scope {
   command      ///< applies to this call of the command only
 };
 
-/// An option: a row of the table from which command line, TOML file, presets and stored settings
-/// are made. Commands other than `train` have rows of their own, and share some.
+/// An option: a row of the table that defines command line, TOML files, presets and stored
+/// settings. Commands other than `train` have rows of their own, and some in common with it.
 struct Option {
   std::string key;          ///< "batch" for the flag "--batch"
   bool positional = false;  ///< given by position instead of by name; required unless may_lack
@@ -70,7 +70,8 @@ struct Option {
   std::function<void(TrainConfig&)> clear;  ///< defined for optional settings only
 };
 
-/// Parses the text that follows a flag. place: its position, for messages. Throws InputError.
+/// Parses the text of an option's value on the command line. place: its position, for messages.
+/// Throws InputError.
 Value parse_value(const Option& option, const std::string& text, const std::string& place);
 
 /// Formats a value as in TOML: true, 512, 0.5, "text".

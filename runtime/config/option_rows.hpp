@@ -87,8 +87,8 @@ Value as_value(const T& x) {
     return x;
 }
 
-/// Makes an option that stores its value in a member of type T or optional<T>. `convert` returns
-/// the checked value as a T, or throws InputError.
+/// Makes an option that stores its value in a member of type T or optional<T>. convert(value,
+/// place): must return the value as a T, or throw InputError if it is not valid.
 template <class Owner, class M, class Convert>
 Option row(const char* key, const char* value_name, const char* help, ValueKind kind,
            M Owner::*member, Convert convert) {
@@ -187,7 +187,7 @@ Option list(const char* key, const char* value_name, std::vector<T> Owner::*memb
   return o;
 }
 
-/// Restricts the text value of an option to `names`.
+/// Returns the option, with its text value restricted to `names`.
 inline Option one_of(Option o, std::vector<std::string> names) {
   o.choices = std::move(names);
   o.set = [set = o.set, names = o.choices](TrainConfig& c, const Value& v,

@@ -4,7 +4,8 @@
 
 namespace cudp {
 
-/// Settings of what a run reports about its test rows (given or held out).
+/// Settings of a run's reports: figures of test rows (given or held out), curves, model card,
+/// progress file.
 struct ReportOptions {
   /// Threshold for two classes: the second class is predicted for a held-out row if its probability
   /// is at least this. If empty, the more probable class is predicted.

@@ -7,9 +7,9 @@ namespace cudp {
 
 class ReleaseObserver;  // runtime/gate/release_observer.hpp
 
-/// An object that can be constructed only for a run whose random key is derived from a seed. Anyone
-/// who guesses the seed has the key, so such a run is not for release and its sums before noise may
-/// be written down (runtime/gate/release_observer.hpp).
+/// Proof that a run is seeded: can be constructed only for a run whose random key is derived from a
+/// seed. Anyone who guesses the seed has the key, so such a run is not for release anyway, and its
+/// sums before noise may be recorded (runtime/gate/release_observer.hpp).
 class SeededKey {
  public:
   /// Throws InputError if the config has no --seed.
@@ -22,7 +22,7 @@ class SeededKey {
 };
 
 /// Throws InputError if the release observer is a SecretObserver, which receives secrets, and the
-/// config has no --seed, so that the run would be for release.
+/// config has no --seed: no run that is for release may have one.
 void check_release_observer(const ReleaseObserver* release_observer, const TrainConfig& config);
 
 }  // namespace cudp

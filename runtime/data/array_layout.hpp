@@ -15,8 +15,8 @@ namespace cudp {
 /// Facts about the examples that are known before their array is opened.
 struct ArrayForm {
   std::optional<Shape> shape{};  ///< shape stated with --input-shape
-  /// Shape of each example if `shape` is not given and the array is a matrix [N, D] with D equal to
-  /// this shape's size. Other arrays keep their own shape.
+  /// Shape of an example, used if `shape` is not set and the array is a matrix [N, D] with D equal
+  /// to the size of this shape. In all other cases the array's own shape is used.
   std::optional<Shape> shape_of_rows{};
   bool channels_last = false;  ///< images are stored as [N, H, W, C] (--channels-last)
 };
@@ -25,12 +25,12 @@ struct ArrayForm {
 struct ArrayLayout {
   Shape shape;            ///< shape of an example
   bool is_bytes = false;  ///< numbers are uint8; otherwise they are floats
-  /// If true, the numbers of an example are in the order row, column, channel, and channels_first()
-  /// must be called on each.
+  /// Whether the elements of an example are in the order row, column, channel; channels_first()
+  /// must then be called on each example.
   bool channels_last = false;
   std::vector<std::uint64_t> sides;  ///< the array's shape without its first dimension, N
 
-  /// Returns the position of element `at` of example `row` for a message, as a NumPy index: "[3, 0,
+  /// Returns the position of element `at` of an example as a NumPy index, for a message: "[3, 0,
   /// 27]". For a matrix it is the column alone.
   std::string place_of(std::size_t at) const;
 };

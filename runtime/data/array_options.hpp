@@ -15,7 +15,8 @@ struct ArrayOptions {
   /// Names of the arrays in a .npz file, features first: "NAME,NAME", or "NAME" if labels are not
   /// read. Empty: x and y, or X and Y.
   std::string arrays{};
-  std::string test_arrays{};  ///< the same for the file of test rows; empty: same names as `arrays`
+  /// Names of the arrays in the file of test rows; empty: those of `arrays`.
+  std::string test_arrays{};
   /// Bounds of the target of a regression: "LOW,HIGH". Empty: labels are classes.
   std::string target_bounds{};
 

@@ -38,8 +38,8 @@ class ArrayReader {
   virtual void read(std::span<std::int64_t> out) = 0;
   /// Throws InputError unless all elements of the array have been read.
   virtual void expect_end() = 0;
-  /// Maximum number of elements for which the caller may reserve memory before they are read. It
-  /// does not trust the size in the file's header.
+  /// Returns an upper bound on the number of elements left, for which a caller may reserve memory
+  /// before it reads them. It is not taken from the file's header, which may be wrong.
   virtual std::uint64_t reservable() const = 0;
 };
 

@@ -23,7 +23,7 @@ class ByteReader {
   ByteReader& operator=(ByteReader&&) = delete;
 
   const std::string& name() const { return name_; }
-  /// Number of bytes read or skipped so far.
+  /// Returns the number of bytes read or skipped so far.
   std::uint64_t position() const { return position_; }
 
   /// Reads bytes into `out` and returns how many were read: fewer than out.size() only at the end
@@ -33,8 +33,8 @@ class ByteReader {
   /// Skips up to `count` bytes and returns how many: fewer only at the end of the stream.
   std::uint64_t skip(std::uint64_t count);
 
-  /// Maximum number of bytes for which memory may be reserved before they arrive, whatever a header
-  /// in the stream claims. The stream may hold more.
+  /// Returns the number of bytes for which a caller may reserve memory before it reads them,
+  /// whatever size a header in the stream states. The stream may have more bytes.
   virtual std::uint64_t reservable() const = 0;
   /// Returns whether the stream is a file that is not decompressed, so that position() is an offset
   /// in the file.
@@ -48,7 +48,7 @@ class ByteReader {
   std::uint64_t position_ = 0;
 };
 
-/// What shows that a file is compressed.
+/// How it is recognised that a file is compressed.
 enum class Compression {
   by_content,  ///< it begins with the magic number of gzip or xz
   by_name      ///< its name ends in .gz or .xz: for files that may begin with a private row

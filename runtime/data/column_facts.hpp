@@ -31,7 +31,7 @@ class ColumnFacts {
   double min() const { return numbers_.min; }
   double max() const { return numbers_.max; }
   double mean() const { return numbers_.mean(); }
-  /// Number of distinct cell texts, or kMaxTexts + 1 if there are more than kMaxTexts.
+  /// Returns the number of distinct cell texts, or kMaxTexts + 1 if there are more than kMaxTexts.
   std::size_t count() const { return texts_.size(); }
   /// Returns the distinct cell texts, in byte order, or in numeric order if all are numbers.
   std::vector<std::string> ordered(char decimal) const;

@@ -18,7 +18,7 @@ std::unique_ptr<ByteReader> decompressed(std::unique_ptr<ByteReader> raw,
                                          std::span<const std::uint8_t> head);
 
 /// Returns `raw` itself, or a reader of its decompressed content if its name ends in .gz or .xz.
-/// Its content decides nothing: other content than the name states is damage.
+/// The content is not looked at: if it is not what the name states, reading throws InputError.
 std::unique_ptr<ByteReader> decompressed_by_name(std::unique_ptr<ByteReader> raw);
 
 }  // namespace cudp

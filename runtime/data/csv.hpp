@@ -39,14 +39,14 @@ class LineReader {
   /// Extends `line`, the line returned last, to include the next one, with the line break between
   /// them. Returns false at the end of the file.
   bool join(std::string_view& line);
-  /// After a line that was cut: reads the next part of the text behind it, which ends with a line
-  /// break or before one. Returns false at the end of the file. `part` is valid until the next
-  /// call; the line is no longer.
+  /// After a line that was cut (was_cut()): reads the next part of the rest of the line, and of the
+  /// lines after it. A part ends with a line break or before one. Returns false at the end of the
+  /// file. `part` is valid until the next call; `line` of next() is not valid any more.
   bool discard(std::string_view& part);
   /// Returns the first bytes of the file, up to kHead. Requires that no line has been read.
   std::span<const std::uint8_t> head();
-  /// Returns the number of the line returned last, or of the first one that was joined, counted
-  /// from 1.
+  /// Returns the number, counted from 1, of the line returned last; if lines were joined, of the
+  /// first of them.
   std::uint64_t number() const { return number_; }
   bool was_cut() const { return was_cut_; }
   const std::string& file() const { return bytes_.name(); }
@@ -72,8 +72,8 @@ class LineReader {
 /// Removes blanks and tabs from both ends.
 std::string_view trimmed(std::string_view text);
 
-/// What is wrong with the quotes of a row: expected and found text for a message. Both are empty if
-/// nothing is.
+/// Error in the quotes of a row: expected and found text for a message. Both are empty if there is
+/// no error.
 struct SplitFault {
   std::string_view expected;
   std::string found;
@@ -87,15 +87,16 @@ class CellSplitter {
       : delimiter_(delimiter), quotes_(quotes) {}
 
   /// Reads the next row that is neither blank nor begins with `skip_prefix` (empty: no row is
-  /// skipped). A row is a line, and the lines after it as long as a quoted cell has not ended; that
-  /// holds for rows that are skipped, too. A row that was cut is empty. Returns false at the end of
-  /// the file.
+  /// skipped). A row is one line, or several if a quoted cell has line breaks; this holds for
+  /// skipped rows, too. A row that is too long and was cut is returned empty. Returns false at the
+  /// end of the file.
   bool next_row(LineReader& lines, const std::string& skip_prefix, std::string_view& row) const;
 
-  /// Returns the cells of a row without blanks at their ends. They are valid until the next call,
-  /// while `row` is. If fault() then reports a fault, the cells are meaningless.
+  /// Returns the cells of a row, without blanks at their ends. They are valid until the next call,
+  /// and as long as `row` is. If fault() then reports a fault, the cells are meaningless.
   std::span<const std::string_view> split(std::string_view row);
-  /// Fault of the last row passed to split(): a quote that is not closed, or is followed by text.
+  /// Returns the error of the last row passed to split(): a quote that is not closed, or is
+  /// followed by text.
   const SplitFault& fault() const { return fault_; }
 
  private:

@@ -59,9 +59,9 @@ struct Dataset {
   float scale = 1.0f / 255.0f;  ///< used for bytes; public constants, never read from data
   float shift = 0.0f;
 
-  /// Index of each example among all used rows of its file, ascending, [size]. Batches are drawn by
-  /// these indices. Set for training examples if some rows were held out; otherwise empty, and an
-  /// example's index here is used.
+  /// Sampling index of each example, ascending, [size]: its index among all used rows of its file,
+  /// including held-out ones. Batches are drawn by these indices. Set for training examples if some
+  /// rows were held out; otherwise empty, and the example's index in this data set is used.
   RowArray<std::uint32_t> numbers;
   /// Index, among all used rows of the file, of the first row that has the same unit of privacy
   /// (e.g. the same person) as each example, [size]. Empty: each example is a unit of its own.
@@ -100,8 +100,8 @@ struct DataSplit {
   std::shared_ptr<const TextCoder> text;
   /// Complete schema of a table; null for other data.
   std::shared_ptr<const TableSchema> schema;
-  /// How the rows of a table were coded (coding_of in kept_table.hpp); "" for other data, and for a
-  /// part of a table.
+  /// Text by which a resumed run recognises that the coded rows of a table are the same
+  /// (coding_of() in kept_table.hpp); "" for other data, and for a part of a table.
   std::string coding;
   /// True if the test rows were held out from the training table (holdout.hpp).
   bool held_out = false;
@@ -116,8 +116,8 @@ struct DataSplit {
   std::uint64_t unit_rows = 1;
   /// Public notes that a report must show next to an accuracy, e.g. which rows the test set has.
   std::vector<std::string> notes;
-  /// Violations of the privacy guarantee that the user accepted, e.g. bounds read from private
-  /// data. The certificate must list them.
+  /// Violations of the privacy guarantee that the user accepted, e.g. that bounds were read from
+  /// private data. The certificate must list them.
   std::vector<std::string> unsafe;
   /// Assumptions about the data files on which the guarantee rests, as text for the certificate.
   std::vector<std::string> assumptions;

@@ -4,7 +4,7 @@
 
 namespace cudp {
 
-/// What a user states about a table when asking for a draft of its schema.
+/// Facts that a user states about a table for which a schema is drafted.
 struct DraftOptions {
   bool rows_are_public =
       false;             ///< the rows are declared public, so that kinds and bounds are drafted too

@@ -44,22 +44,24 @@ void own_features(Dataset& data);
 Dataset empty_like(const Dataset& data);
 /// Removes all examples, and keeps the allocated memory for reuse.
 void clear_examples(Dataset& data);
-/// Append examples of `from` to `to`: all, a range, or one. Require that both have features of the
-/// same form.
+/// Appends all examples of `from` to `to`. Requires that both have features of the same form.
 void append_examples(const Dataset& from, Dataset& to);
+/// Appends the examples `range` of `from` to `to`. Requires that both have features of the same
+/// form.
 void append_examples(const Dataset& from, ExampleRange range, Dataset& to);
+/// Appends one example of `from` to `to`. Requires that both have features of the same form.
 void append_example(const Dataset& from, std::size_t example, Dataset& to);
 /// Returns the examples with the indices `which`, in that order.
 Dataset select_examples(const Dataset& data, std::span<const std::size_t> which);
 /// Appends `count` examples whose features, label and target are 0.
 void append_blanks(Dataset& data, std::size_t count);
 
-/// Lets large arrays of a data set without examples lie in files on the disk of `folder`: targets,
-/// numbers and first rows.
+/// For a data set without examples: makes it store its arrays targets, numbers and first_rows in
+/// files on the disk of `folder` once they are large.
 void keep_arrays_in(const std::filesystem::path& folder, Dataset& data);
 
-/// Appends the features of a data set that owns them, [size, feature_bytes()], to a file, and
-/// removes them from the data set.
+/// Appends the features of a data set, [size, feature_bytes()], to a file, and removes them from
+/// the data set. Requires that the data set owns them.
 void move_features(Dataset& data, RowFileWriter& to);
 
 /// Copies the features of the examples `which` to `to` [which.size(), feature_bytes()], aligned to
@@ -71,8 +73,8 @@ void copy_features(const Dataset& from, std::span<const std::uint32_t> which, st
 /// feature_bytes()], are valid records.
 void check_features(const Dataset& data, const std::uint8_t* features, std::size_t count);
 
-/// Copies, in memory, of examples whose features are in a file. Each thread owns one such object:
-/// it fetches the examples that it needs next, computes everything from these copies, and then
+/// Copies, in memory, of examples whose features are in a file. Each thread has an object of its
+/// own: it fetches the examples that it needs next, computes everything from these copies, and then
 /// fetches others.
 class FetchedExamples {
  public:
@@ -80,8 +82,8 @@ class FetchedExamples {
   /// Dataset::first, but has no `numbers` and `first_rows`. It is valid until the next call. Throws
   /// InputError if the file cannot be read, or a record in it is not valid.
   const Dataset& fetch(const Dataset& from, std::span<const std::uint32_t> which);
-  /// Does what fetch() does, except that the caller copies the features of the listed examples to
-  /// the returned address, and then calls check_features().
+  /// Like fetch(), but without the features: the caller must copy those of the listed examples to
+  /// the returned address, and then call check_features().
   std::uint8_t* fetch_all_but_features(const Dataset& from, std::span<const std::uint32_t> which);
   const Dataset& copies() const { return copies_; }
   /// Returns the indices of all copies: 0, 1, 2, ...

@@ -13,9 +13,9 @@ struct FoundSchema {
   std::string source;  ///< path of the file, or the name of a shipped schema
 };
 
-/// Finds the schema of the table request.dataset: request.schema (a file, or the name of a shipped
-/// schema), or else the file PATH.schema.toml next to the table. Returns nullopt if there is
-/// neither. Throws InputError.
+/// Returns the schema of the table request.dataset: that of request.schema (a file, or the name of
+/// a shipped schema) if this is set, otherwise that of the file PATH.schema.toml next to the table.
+/// Returns nullopt if there is neither. Throws InputError.
 std::optional<FoundSchema> find_schema(const DataRequest& request);
 
 }  // namespace cudp

@@ -15,7 +15,8 @@ std::string describe_foreign(std::span<const std::uint8_t> head);
 /// Advice to convert a file to UTF-8; the end of encoding_fault's texts.
 extern const std::string_view kIconvAdvice;
 
-/// If a text is not UTF-8, returns the end of a message that quotes it and says so; otherwise "".
+/// If a text is not UTF-8, returns the end of an error message, which states this and quotes the
+/// text; otherwise "".
 std::string encoding_fault(std::string_view text);
 
 /// For a line that does not contain `delimiter`: returns a hint which delimiter it seems to use, ";

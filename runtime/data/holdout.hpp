@@ -12,7 +12,7 @@ namespace cudp {
 /// Random decisions, one for each unit of privacy (e.g. a person), whether its rows are held out
 /// for testing. The probability is `share` in (0, 1), rounded to 2^-32. Without a unit in the
 /// schema each example is a unit. A unit whose first used row has index f is held out if word f of
-/// the key's random stream is below the share.
+/// the key's random stream is below share 2^32.
 ///
 /// The key is independent of the training's key and noise; the privacy proof rests on this
 /// (privacy/README.md). Anyone who has this key knows which rows were held out.
@@ -37,7 +37,7 @@ struct HeldOut {
 /// Splits used rows, as they are read, into training rows and held-out rows.
 class HoldOutSplitter {
  public:
-  /// train, held: still empty, constructed with the final number of rows of each.
+  /// train, held: without examples, constructed with the number of rows that each will have.
   HoldOutSplitter(HoldOutDraws draws, KeptRange train, KeptRange held);
 
   /// Adds the next used rows of the table.

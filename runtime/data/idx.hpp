@@ -30,12 +30,12 @@ struct IdxLabels {
   std::vector<std::uint8_t> labels{};
 };
 
-/// Reads the images of one rank's share and checks the stream to its end. `storage` states whether
-/// they are kept in memory or in a file. The file may have no images. Throws InputError on a wrong
-/// magic number, sides outside 1..4096, or too few or too many bytes.
+/// Reads the images of one rank's range (`share`), and checks the rest of the stream. storage:
+/// whether they are kept in memory or in a file. The file may have no images. Throws InputError on
+/// a wrong magic number, sides outside 1..4096, or too few or too many bytes.
 IdxImages read_idx_images(ByteReader& reader, Share share = {}, const RowStorage& storage = {});
-/// Reads the labels of one rank's share and checks the stream to its end. Throws InputError on a
-/// wrong magic number, or too few or too many bytes.
+/// Reads the labels of one rank's range (`share`), and checks the rest of the stream. Throws
+/// InputError on a wrong magic number, or too few or too many bytes.
 IdxLabels read_idx_labels(ByteReader& reader, Share share = {});
 
 }  // namespace cudp

@@ -25,8 +25,8 @@ std::vector<std::string> names_of(const std::vector<Column>& columns);
 /// no name is similar.
 std::string near_column(std::string_view name, const std::vector<std::string>& columns);
 
-/// Returns the two schema keys that state the unit of privacy, for a message: unit = "patient_id"
-/// and max_rows. The column is a guess from its name.
+/// Returns the two schema keys with which a user declares the unit of privacy, for a message: unit
+/// = "patient_id" and max_rows. The column is guessed from the names.
 std::string unit_keys(const TableSchema& schema);
 
 }  // namespace cudp

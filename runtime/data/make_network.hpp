@@ -6,8 +6,8 @@
 
 namespace cudp {
 
-/// Returns what a network must know about the data set's texts (number of words, vectors); zeros if
-/// it has no texts.
+/// Returns the properties of the data set's texts that a network depends on (number of words, size
+/// of word vectors); zeros if it has no texts.
 TextShape text_shape(const Dataset& data);
 
 /// Parses a model and builds its network (parse_model, build_network). Throws InputError.

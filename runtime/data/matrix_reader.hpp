@@ -57,20 +57,20 @@ class MatrixReader {
   /// Returns a data set without examples that has the array's shape and kind of numbers.
   Dataset empty() const;
   std::uint64_t rows() const;
-  /// Maximum number of rows to reserve memory for before they are read. It does not trust the
-  /// file's header.
+  /// Returns the number of rows for which a caller may reserve memory before it reads them. It is
+  /// not taken from the file's header, which may be wrong.
   std::uint64_t reservable() const;
-  /// Reads the next block of rows, without `ids` and `groups`. Returns false after the last. Throws
-  /// InputError that lists up to TableFaults::kMax faults of rows.
+  /// Reads the next block of rows; leaves `ids` and `groups` empty. Returns false after the last
+  /// block. Throws InputError with up to TableFaults::kMax faults of rows.
   bool next(TableBlock& block);
-  /// Returns a view of the features in the calling program's memory, to use without a copy.
-  /// Requires a row-major array of float32, or of bytes for images, in which no row may be
-  /// replaced; otherwise returns null. All blocks must still be read, because next() checks the
-  /// rows.
+  /// Returns a view of the features in the calling program's memory, so that they need not be
+  /// copied. Null unless the array is in memory, row-major, of float32, or of bytes for images, and
+  /// no malformed row may be replaced by zeros. All blocks must still be read, because next()
+  /// checks the rows.
   std::shared_ptr<const BorrowedFeatures> borrowed() const;
-  /// Returns the features as a mapped file, to use without a copy. Requires an uncompressed array
-  /// of float32, or of bytes for images, in which no row may be replaced; otherwise returns null.
-  /// All blocks must still be read, because next() checks the rows.
+  /// Returns the features as a mapped file, so that they need not be copied. Null unless the array
+  /// is in an uncompressed file, of float32, or of bytes for images, and no malformed row may be
+  /// replaced by zeros. All blocks must still be read, because next() checks the rows.
   std::shared_ptr<const RowFile> file_rows() const;
 
  private:

@@ -34,7 +34,7 @@ bool is_named_dataset(std::string_view name);
 /// read; otherwise 0.
 std::uint64_t published_rows(std::string_view name);
 
-/// Loads the named data set request.dataset. Throws as load_data does.
+/// Loads the data set with the name request.dataset. Throws InputError or Error like load_data().
 DataSplit load_named(const DataRequest& request);
 
 }  // namespace cudp

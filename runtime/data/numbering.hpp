@@ -17,14 +17,14 @@ class Numbering {
  public:
   explicit Numbering(const Dataset& data);
 
-  /// begin(): smallest sampling index of an example, rounded down to a multiple of kSampleTile.
-  /// end(): largest sampling index + 1.
+  /// Returns the smallest sampling index of an example, rounded down to a multiple of kSampleTile.
   std::size_t begin() const { return begin_; }
+  /// Returns the largest sampling index + 1.
   std::size_t end() const { return end_; }
   std::size_t count() const { return end_ - begin_; }
   bool are_indices() const { return trained_.empty(); }
-  /// Returns the index of the example of each number from begin() on, or kHeldOut; empty if
-  /// are_indices().
+  /// Returns, for each sampling index from begin() on, the index of its example, or kHeldOut for a
+  /// held-out row. Empty if are_indices().
   std::vector<std::uint32_t> index() const;
 
   /// Converts sampling indices, given relative to begin(), to indices of examples, in place. Input
@@ -32,8 +32,8 @@ class Numbering {
   std::size_t to_indices(std::span<std::uint32_t> drawn) const;
   /// Returns the sampling indices of examples with these indices.
   std::vector<std::uint32_t> numbers_of(std::span<const std::uint32_t> indices) const;
-  /// Returns an array with one entry per sampling index from begin() on, [count()]: the value of
-  /// the example with this index, or 0 for a held-out row. values: one per example.
+  /// Returns `values`, one per example, in the order of sampling indices, [count()] from begin()
+  /// on; 0 for held-out rows.
   std::vector<float> by_number(std::span<const float> values) const;
 
  private:

@@ -13,16 +13,16 @@ namespace cudp {
 /// A file of a published data set or embedding.
 struct PublishedFile {
   std::string_view set;     ///< name of the data set (mnist, ...) or embedding (glove, minilm)
-  std::string_view file;    ///< its usual name, uncompressed
+  std::string_view file;    ///< usual name of the file, without .gz or .xz
   std::string_view sha256;  ///< digest of its uncompressed content, hexadecimal
 };
 
 /// Returns all files of public data sets and embeddings whose digest the program knows.
 std::span<const PublishedFile> published_files();
 
-/// The user's claim about a file: that it is file `file` of the published set `set`, or, if empty,
-/// that it is the user's own. Only the claim decides what is public, never the content: a published
-/// file without such a claim is private.
+/// The user's claim about the origin of a file: it is the file `file` of the published data set
+/// `set`, or, if `set` is empty, the user's own. Only this claim determines whether the data are
+/// public, never the content: a published file without such a claim is private.
 struct Claim {
   std::string set{};
   std::string file{};
@@ -30,8 +30,8 @@ struct Claim {
 };
 
 /// Opens a file and calls `read` on it. If the file is claimed to be published, its uncompressed
-/// content is hashed while it is read; throws InputError if it is not the published content.
-/// Otherwise throws as `read` does. progress: receives the fraction of the file read; may be null.
+/// content is hashed while it is read; throws InputError if it is not the published content. Also
+/// throws what `read` throws. progress: receives the fraction of the file read; may be null.
 /// compression: for a file without a claim.
 void read_claimed(const std::filesystem::path& path, const Claim& claim,
                   const std::function<void(ByteReader&)>& read, Busy* progress = nullptr,

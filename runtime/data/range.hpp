@@ -11,12 +11,12 @@
 
 namespace cudp {
 
-/// Records in `part` that it is the range `share` of a data set of `whole` examples (sets
-/// Dataset::first and the whole size).
+/// Sets Dataset::first and Dataset::whole of `part`, which is one rank's range, `share`, of a data
+/// set of `whole` examples.
 void record_range(Dataset& part, Share share, std::size_t whole);
 
-/// Collects the examples of one rank's share from a data set that is read block by block. All other
-/// examples are dropped.
+/// Collects the examples of one rank's range (Share) of a data set that is read block by block. All
+/// other examples are dropped.
 class KeptRange {
  public:
   /// empty: a data set without examples, of the right kind, perhaps with memory reserved. whole:
@@ -25,14 +25,17 @@ class KeptRange {
   /// Collects the features in the file `to` instead of in memory.
   KeptRange(Dataset empty, Share share, std::uint64_t whole, RowFileWriter to);
 
-  /// Passes the next examples of the data set: all of `block`.
+  /// Call with each block of the data set in order. Keeps those of its examples that are in the
+  /// share.
   void take(const Dataset& block);
-  /// Adds one example, with index `example` in `block`. Returns whether it is in the share.
+  /// Call with each example of the data set in order: the one with index `example` in `block`.
+  /// Keeps it if it is in the share. Returns whether it is.
   bool take(const Dataset& block, std::size_t example);
-  /// Records the sampling index of the example that take() has added last.
+  /// Sets the sampling index of the example that take() kept last.
   void number(std::uint32_t index) { kept_.numbers.push_back(index); }
-  /// Returns the collected examples. Requires that all examples were passed. Throws Error naming
-  /// `file` if their number is not `whole`: the file changed while it was read.
+  /// Returns the collected examples. Requires that take() was called for all examples of the data
+  /// set. Throws Error if their number is not `whole`, i.e. if the file changed while it was read.
+  /// file: name of the file, for the message.
   Dataset finish(const std::string& file);
 
  private:

@@ -17,7 +17,7 @@ struct GivenArrays;
 struct KeptTable;
 struct TextCoder;
 
-/// Which data set to read, and how.
+/// Names a data set to read, and has the options for reading it.
 struct DataRequest {
   /// Name in named_datasets(), or a path: a folder of IDX or CIFAR files, a .csv or .tsv file
   /// (perhaps .gz or .xz), or a .npy or .npz file of examples.
@@ -43,8 +43,8 @@ struct DataRequest {
   bool size_is_public = false;  ///< the user declares the number of training rows public
   int classes = 0;     ///< number of classes, 2 to 256, if labels are numbers; 0: ten, in a folder
   TextOptions text{};  ///< how texts are read
-  /// Coded rows of the training table, kept by the run that is resumed; they are moved out if they
-  /// can be used. Null: there are none.
+  /// Coded rows of the training table that the resumed run has kept. Used, and moved out, if they
+  /// have the same coding. Null: there are none.
   std::shared_ptr<KeptTable> kept{};
   /// Whether features of training and test examples are kept in memory or in a file.
   RowStorage storage{};

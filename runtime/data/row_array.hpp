@@ -9,15 +9,15 @@
 
 namespace cudp {
 
-/// Memory for arrays with one element per row. A large array of a data set whose features are in a
-/// file lies in a file, too: mapped, on the same disk, without a name, and readable by its owner
-/// only. The system can write its pages to the disk at any time, so they do not count as anonymous
-/// memory of this process.
+/// Memory for arrays with one element per row. Large arrays of a data set whose features are in a
+/// file are in mapped files on the same disk, too; these have no name and only their owner can read
+/// them. The system can write their pages to the disk at any time, so they do not count as
+/// anonymous memory of this process.
 class RowMemory {
  public:
-  /// Memory of this process.
+  /// Uses memory of this process.
   RowMemory() = default;
-  /// Files on the disk of `folder`; memory of this process for arrays below kMinBytes.
+  /// Uses files on the disk of `folder`, and memory of this process for arrays below kMinBytes.
   explicit RowMemory(const std::filesystem::path& folder)
       : folder_(std::make_shared<const std::filesystem::path>(folder)) {}
 
@@ -63,7 +63,7 @@ class RowAllocator {
 template <class T>
 using RowArray = std::vector<T, RowAllocator<T>>;
 
-/// Returns a copy in memory of this process.
+/// Returns a copy of the array in memory of this process.
 template <class T>
 std::vector<T> copy_of(const RowArray<T>& array) {
   return {array.begin(), array.end()};

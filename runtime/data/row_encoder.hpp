@@ -16,9 +16,9 @@ namespace cudp {
 /// ids if the schema has a text column.
 class RowEncoder {
  public:
-  /// schema: complete. texts: tokenizer and vocabulary if the schema has a text column, else null.
-  /// Both must outlive the encoder. scoring: whether rows are scored with a trained model; messages
-  /// about faults then say what to type.
+  /// schema: a complete schema. texts: tokenizer and vocabulary if the schema has a text column,
+  /// else null. Both must outlive the encoder. scoring: whether rows are scored with a trained
+  /// model, for which messages about faults recommend other options.
   explicit RowEncoder(const TableSchema& schema, const TextCoder* texts = nullptr,
                       Malformed malformed = Malformed::refuse, bool scoring = false);
 

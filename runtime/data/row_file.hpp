@@ -42,9 +42,9 @@ FileDescriptor unnamed_file(const std::filesystem::path& folder, const std::stri
 /// copy.
 class RowFile {
  public:
-  /// name: of the file, for messages. first_byte: offset of the first row. is_unnamed: the file may
-  /// be given a name by link_to(). Throws InputError if the file is too short, Error if it cannot
-  /// be mapped.
+  /// name: name of the file, for messages. first_byte: offset of the first row. is_unnamed: whether
+  /// the file has no name yet, so that link_to() can give it one. Throws InputError if the file is
+  /// too short, Error if it cannot be mapped.
   RowFile(std::string name, FileDescriptor file, std::uint64_t first_byte, std::size_t row_bytes,
           std::size_t rows, bool is_unnamed = false);
   ~RowFile();
@@ -63,8 +63,8 @@ class RowFile {
   /// Treats the file as one that does not fit into memory. For tests.
   void let_exceed_memory() { stays_in_memory_ = false; }
 
-  /// Opens the file for reading a second time, with more flags of open(). The number of the result
-  /// is negative if that is not possible, such as without /proc.
+  /// Opens the file for reading a second time. flags: additional flags of open(). The result's
+  /// number() is negative if that is not possible, e.g. without /proc.
   FileDescriptor open_again(int flags) const;
 
   /// Gives the file of a RowFileWriter a name, so that it stays when the program ends. `path` must
@@ -81,9 +81,9 @@ class RowFile {
   /// this before it copies the part that begins at `at`.
   void read_ahead(std::span<const std::uint32_t> rows, std::size_t at, std::size_t part) const;
 
-  /// Returns whether the file is still as long as its rows.
+  /// Returns whether the file is still long enough for all rows.
   bool has_all_rows() const;
-  /// Throws the InputError of a file that has become too short or cannot be read.
+  /// Throws InputError with the message that the file has become too short or cannot be read.
   [[noreturn]] void refuse() const;
 
  private:

@@ -11,7 +11,7 @@ namespace cudp {
 /// Layout of the coded rows of a table: numbers for numeric columns, and codes (feature indices)
 /// for one-hot columns. kernels/common/coded_rows.hpp describes a row's record in memory.
 struct RowLayout {
-  /// Index of the feature that each number is, ascending, < features.
+  /// [numbers], index of the feature whose value each number is, ascending, < features.
   std::vector<std::int32_t> number_feature;
   int codes = 0;     ///< number of codes in a row
   int features = 0;  ///< number of features of the dense row
@@ -55,9 +55,10 @@ class RowWriter {
  public:
   /// row: [layout.row_bytes()], written. The layout must outlive the writer.
   RowWriter(const RowLayout& layout, std::uint8_t* row);
-  /// Append a number or a code. A code equal to layout.features stands for no feature. Both throw
-  /// Error if the row is full, if a number is not finite, or if a code is above layout.features.
+  /// Appends a number. Throws Error if it is not finite, or if the row has all its numbers.
   void number(float x);
+  /// Appends a code; layout.features stands for no feature. Throws Error if it is larger, or if the
+  /// row has all its codes.
   void code(std::uint32_t c);
   /// Writes the squared L2 norm of the row. Throws Error if a number or a code is missing.
   void finish();

@@ -14,14 +14,17 @@
 namespace cudp {
 
 /// Reads rows of a file that is larger than memory while the caller does other work. Its thread has
-/// many reads under way and bypasses the system's cache, because pages of drawn rows are not used
-/// again soon, and putting a page into the cache costs several times the CPU time of reading it.
+/// many reads in progress at a time, and bypasses the system's page cache, because pages of drawn
+/// rows are not used again soon, and putting a page into the cache costs several times the CPU time
+/// of reading it.
 class RowReader {
  public:
-  /// Memory of the reads that are under way [bytes]; more if a row is larger than a quarter of it.
+  /// Size of the memory for all reads in progress [bytes]; more is used if a row is larger than a
+  /// quarter of it.
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
-  /// Rows that are read to one place. Must stay where it is until wait() returns.
+  /// A request: rows to read, and the address to which they are copied. The object must not be
+  /// moved or destroyed until wait() returns.
   struct List {
     std::span<const std::uint32_t> rows;  ///< ascending; must stay valid, too
     std::uint8_t* to = nullptr;           ///< [rows.size(), row_bytes()]
@@ -33,8 +36,8 @@ class RowReader {
     bool failed = false;
   };
 
-  /// Returns a reader of `file`, which must outlive it, or null if the disk, its file system or the
-  /// operating system cannot read this way.
+  /// Returns a reader of `file`, which must outlive it; null if the disk, its file system or the
+  /// operating system does not support such reads (asynchronous, without cache).
   static std::unique_ptr<RowReader> open(const RowFile& file);
   ~RowReader();
   RowReader(const RowReader&) = delete;
@@ -42,17 +45,19 @@ class RowReader {
   RowReader(RowReader&&) = delete;
   RowReader& operator=(RowReader&&) = delete;
 
-  /// Starts to read a list that is done. Lists are read in the order in which they are started.
+  /// Starts to read a list. Requires that an earlier read of it is done. Lists are read in the
+  /// order in which they are started.
   void start(List& list);
   /// Waits until a list is done. Throws InputError, as RowFile::copy does, if the file has become
   /// too short or cannot be read.
   void wait(const List& list);
 
  private:
-  /// Maximum number of reads that are under way at a time. Disks deliver the most with this many.
+  /// Maximum number of reads in progress at a time. Disks reach their highest throughput with about
+  /// this number.
   static constexpr std::size_t kMaxReads = 256;
 
-  /// A read of the pages that hold rows [first, first + count) of a list.
+  /// A read of the pages of the file that contain rows [first, first + count) of a list.
   struct Read {
     List* list = nullptr;
     std::size_t first = 0;
@@ -65,11 +70,12 @@ class RowReader {
 
   void work();
   std::size_t under_way() const { return reads_.size() - idle_.size(); }
-  /// Fills idle reads with rows of the lists. Returns their indices. Requires mutex_.
+  /// Assigns the next rows of the lists to idle elements of reads_. Returns the indices of these
+  /// elements. Requires that mutex_ is locked.
   std::vector<std::size_t> next_reads();
-  /// Submits reads. Those that cannot be submitted fail.
+  /// Submits reads to the operating system. Those that it refuses count as failed.
   void submit(std::span<const std::size_t> slots);
-  /// Waits for some of the reads that are under way.
+  /// Waits until some of the reads in progress have ended, and calls finish() for them.
   void collect();
   /// Copies the rows of a read that has ended to their list. result: bytes read, or negative.
   void finish(std::size_t slot, std::int64_t result);

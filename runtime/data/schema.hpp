@@ -75,7 +75,7 @@ struct Id {
   bool operator==(const Id&) const = default;
 };
 
-/// A column whose kind the schema does not state.
+/// A column for which the schema does not state a kind.
 struct Unstated {
   bool operator==(const Unstated&) const = default;
 };
@@ -153,8 +153,9 @@ bool is_text(const TableSchema& schema);
 /// Returns the index of the column that identifies the unit of privacy; nullopt if each row is one.
 std::optional<std::size_t> unit_column(const TableSchema& schema);
 
-/// Returns the number of features of a column, or of a whole row, under a complete schema.
+/// Returns the number of features of a complete column.
 int feature_count(const Column& column);
+/// Returns the number of features of a row of a table with this complete schema.
 int feature_count(const TableSchema& schema);
 
 /// Limits for a schema, so that it cannot make the program allocate too much memory.

@@ -21,7 +21,7 @@ class Sha256 {
   /// Returns the digest of all bytes. Call once, last.
   Digest finish();
 
-  /// Returns whether the CPU has SHA instructions.
+  /// Returns whether this CPU has instructions that compute SHA-256.
   static bool has_instructions();
 
  private:

@@ -41,12 +41,13 @@ DataSplit load_idx_folder(const std::filesystem::path& folder, const FolderFacts
 /// its first 1,000 images.
 DataSplit load_cifar_folder(const std::filesystem::path& folder, const FolderFacts& facts);
 
-/// Make the built-in data sets of images and of sentences.
+/// Makes the built-in data set of images.
 DataSplit load_glyphs(const DataRequest& request);
+/// Makes the built-in data set of sentences.
 DataSplit load_sentences(const DataRequest& request);
 
-/// Throws InputError if the request has a schema or a test table: a table given by name has its
-/// own.
+/// Throws InputError if the request for a table by name states a schema or a test table, because
+/// such a table has its own.
 void check_named_table(const DataRequest& request);
 
 /// Reads a table given by name from this folder, with the shipped schema. Throws InputError if a
@@ -54,9 +55,9 @@ void check_named_table(const DataRequest& request);
 DataSplit load_named_table(const DataRequest& request, const NamedDataset& named,
                            const std::filesystem::path& folder);
 
-/// For a table that was published without a test set: returns whether this program uses the row as
-/// a test row, as it does for a fifth of them. It depends on the row's text alone, so no row
-/// affects whether another is a test row.
+/// For a table that was published without a test set: returns whether this row is a test row. This
+/// is a function of the row's text alone, true for about a fifth of the rows, so no row affects
+/// whether another one is a test row.
 bool is_published_test_row(std::string_view text);
 
 /// Returns whether `dataset` is the path of a table, or "-" for the standard input: neither a name,

@@ -71,9 +71,9 @@ enum class UnlistedColumns {
   any  ///< columns of kind ignore or id may be absent; columns unknown to the schema are dropped
 };
 
-/// Reads the rows of a table one by one. The constructor reads the header. It throws InputError if
-/// the header does not name the schema's columns, or if the file is not a table at all: binary, or
-/// UTF-16.
+/// Reads the rows of a table, a text file such as CSV, one by one. The constructor reads the
+/// header. It throws InputError if the header does not name the schema's columns, or if the file is
+/// not text: binary, or UTF-16.
 class TableRows {
  public:
   /// faults: collects errors in rows if `malformed` is `refuse`. reader, schema and faults must
@@ -83,9 +83,9 @@ class TableRows {
             UnitColumn unit = UnitColumn::required,
             UnlistedColumns others = UnlistedColumns::as_stated);
 
-  /// Names of columns that the file has but the schema does not; they are not read.
+  /// Returns the names of columns that the file has but the schema does not; they are not read.
   const std::vector<std::string>& dropped() const { return dropped_; }
-  /// Returns whether the file has column `column` (an index) of the schema.
+  /// Returns whether the file has a column of the schema. column: its index in the schema.
   bool has(std::size_t column) const { return order_[column] < width_; }
 
   /// Reads the next row that can be split into its cells; returns false at the end. The row is
@@ -114,8 +114,9 @@ class TableRows {
   std::vector<std::string_view> cells_;
 };
 
-/// Returns what shows that a table's file is compressed. If the file begins with its header, its
-/// content does, because the header is public. Otherwise its first bytes may be a private row.
+/// Returns how it is recognised that a table's file is compressed: by its first bytes if these are
+/// the header, which is public; otherwise by its name, because the first bytes may be a private
+/// row.
 Compression compression_of(const TableSchema& schema);
 
 /// Lists names of columns for a message: "'age', 'sex' and 3 more".

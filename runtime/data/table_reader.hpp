@@ -90,7 +90,7 @@ class TableReader {
   Dataset empty() const;
   /// Returns whether blocks have ids: they were requested, and the file has them.
   bool has_ids() const;
-  /// Names of columns that the file has but the schema does not; they are not read.
+  /// Returns the names of columns that the file has but the schema does not; they are not read.
   const std::vector<std::string>& dropped() const;
   /// Reads the next block; returns false after the last one, or at once if there is no row. The
   /// memory of `block` is reused. Throws InputError with up to TableFaults::kMax faults of rows; no
@@ -110,8 +110,9 @@ class TableReader {
 KeptRange kept_rows(Dataset empty, const TableSchema& schema, const TableOptions& options,
                     Share share, std::uint64_t rows, const std::string& file);
 
-/// Reads the rows of one rank's share into a data set; checks the rows of other shares, too. rows:
-/// number of rows in the table; if the share is the whole table, it is used only to reserve memory.
+/// Reads the rows of one rank's range (`share`) into a data set; checks the rows of other ranks,
+/// too. rows: number of rows in the table; if `share` is the whole table, it is used only to
+/// reserve memory.
 Dataset read_table(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
                    std::uint64_t rows, Share share = {});
 

@@ -60,8 +60,9 @@ class Vocabulary {
   std::uint16_t number(std::string_view word) const;
   /// Returns the id of unknown words: that of "[UNK]" if the list has it, else the special id.
   std::uint16_t unknown() const { return unknown_; }
-  /// Ids of the begin and end markers of a text. Valid only with Marks::four.
+  /// Returns the id of the marker at the beginning of a text. Valid only with Marks::four.
   std::uint16_t begin() const { return 2; }
+  /// Returns the id of the marker at the end of a text. Valid only with Marks::four.
   std::uint16_t end() const { return 3; }
   std::size_t longest() const { return longest_; }  ///< size of the longest word [bytes]
 

@@ -14,12 +14,12 @@ struct ReleasedSum {
   /// Poisson samples, so the privacy bound holds even against an attacker who knows all other
   /// examples and which of them were drawn.
   std::span<const float> ordinary;
-  double max_norm;   ///< bound on the L2 norm of what one example adds to one layer's sum
+  double max_norm;   ///< bound on the L2 norm of one example's contribution to one layer's sum
   double noise_std;  ///< standard deviation of the noise on each number
 };
 
-/// Canaries that an audit adds to an engine, and the callback that receives the sums. A model
-/// trained with canaries must not be released.
+/// Settings of an audit: canaries (examples with a chosen gradient) in the training set, and a
+/// callback that receives the released sums. A model trained with canaries must not be released.
 struct AuditTap {
   /// Indices of parameters, one for each canary. The last examples of the training set are the
   /// canaries. The gradient of a canary is kCanaryGradient along its parameter and 0 elsewhere,

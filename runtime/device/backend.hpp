@@ -19,8 +19,8 @@ using EngineFactory =
 /// Device on which a run can train, with the functions that make engines for it.
 struct Backend {
   std::string name;  ///< "cpu" or "cuda"
-  /// Returns how the backend adds up the squares of a gradient norm; a bound on the
-  /// norm's rounding error follows (sensitivity.hpp).
+  /// Returns how the backend adds up the squares of a gradient norm, from which sensitivity.hpp
+  /// bounds the rounding error of the norm.
   std::function<Arithmetic(const Network& network)> arithmetic;
   EngineFactory make_engine;
   /// Returns the precision that the backend uses for a network's products if `requested` is the
@@ -29,17 +29,18 @@ struct Backend {
   /// Computes scattering features of images. threads: CPU only.
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;
-  /// Makes an engine for methods that use all examples of a linear model at once. max_examples:
-  /// public bound on the number of examples. threads: CPU only.
+  /// Makes an engine for a linear model of two classes, which sums over the whole training set or
+  /// over batches of it. max_examples: public upper bound on the number of examples. threads:
+  /// number of threads, CPU only. weights: weights of the two classes.
   std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, double max_examples,
                                               int threads, SignWeights weights)>
       make_linear_engine;
   /// Name of the arithmetic. Backends of the same name and the same build compute identical bits at
   /// the same precision.
   std::string arithmetic_name;
-  /// Returns the versions of libraries that round a run's numbers, as a part of arithmetic_name,
-  /// and what their choice of kernels may follow. scatters: whether scattering features are
-  /// computed. Null: no library does.
+  /// Returns the part of a run's arithmetic_name that names external libraries (cuBLAS, cuFFT):
+  /// their versions, and what their choice of kernels may depend on. scatters: whether scattering
+  /// features are computed. Null if the backend uses no such library.
   std::function<std::string(const Network& network, bool scatters)> library_arithmetic = {};
 };
 
@@ -52,13 +53,13 @@ using ReportLine = std::function<void(const std::string& line)>;
 /// device of that number.
 Backend choose_backend(Device requested, const ReportLine& say = {});
 
-/// Returns whether the requested CUDA device can be used. devices: all devices of the machine.
-/// Throws InputError if it is requested by name and cannot be used.
+/// Returns whether the requested CUDA device can be used. devices: all CUDA devices of the machine.
+/// Throws InputError if the user requested CUDA by name and the device cannot be used.
 bool can_use(Device requested, const std::vector<DeviceInfo>& devices);
 
 /// Replaces the machine's CUDA device in this process, for tests without one. `backend` is used if
 /// CUDA is requested by name and, if is_found, also if the device is chosen automatically. Null
-/// restores the machine's own devices. It counts as a single device.
+/// restores the machine's own devices. `backend` counts as a single device.
 void replace_cuda(const Backend* backend, bool is_found = false);
 
 }  // namespace cudp

@@ -14,12 +14,13 @@
 
 namespace cudp {
 
-/// Batches of consecutive steps of an epoch, if examples are allocated to them.
+/// Batches of consecutive steps of one epoch under random allocation, in which each example is
+/// drawn in exactly one step of an epoch.
 struct AllocatedSteps {
-  std::uint64_t number = 0;  ///< of the epoch
-  std::uint64_t steps = 0;   ///< of the whole epoch
+  std::uint64_t number = 0;  ///< index of the epoch
+  std::uint64_t steps = 0;   ///< number of steps of the epoch
   std::uint64_t begin = 0;   ///< first of these steps, counted from the epoch's first
-  std::vector<std::vector<std::uint32_t>> batches;  ///< of steps begin, begin + 1, ...; ascending
+  std::vector<std::vector<std::uint32_t>> batches;  ///< [step - begin], ascending indices
 
   bool has(std::uint64_t epoch, std::uint64_t epoch_steps, std::uint64_t step) const {
     return number == epoch && steps == epoch_steps && step >= begin &&
@@ -27,11 +28,12 @@ struct AllocatedSteps {
   }
 };
 
-/// Draws batches on the host. A batch depends on the key, on the step's number and, for importance
-/// sampling, on stored norms alone, and is the one that a device draws.
+/// Draws batches on the host. A batch depends only on the key, the step's number and, for
+/// importance sampling, the stored norms. A CUDA device draws the same batch.
 class BatchDraws {
  public:
-  /// Maximum number of examples in batches that are allocated ahead (64 MB), if a step has fewer.
+  /// Maximum number of examples in the batches that allocate() draws at once (64 MB). A single step
+  /// may have more.
   static constexpr std::uint64_t kMaxAllocated = std::uint64_t{1} << 24;
 
   /// Keeps references to `data` and `team`.
@@ -50,8 +52,8 @@ class BatchDraws {
   }
   void draw_each(std::uint64_t step, const Draw& draw, std::span<const float> norms);
   void draw_allocated(const Allocation& allocation, std::uint64_t step);
-  /// Draws the batches of an epoch's steps from `begin` on: of all of them, unless they have more
-  /// than kMaxAllocated examples together.
+  /// Draws the batches of the steps of epoch `number` from step `begin` on, as many as have at most
+  /// kMaxAllocated examples together. steps: number of steps of the epoch.
   void allocate(std::uint64_t number, std::uint64_t steps, std::uint64_t begin);
 
   Generator generator_;

@@ -11,14 +11,16 @@
 
 namespace cudp {
 
-/// How a step adds the gradients of canaries: clipped, perhaps transformed before; or, without
-/// clipping settings, as directions of accepted candidates.
+/// How a step adds the gradients of canaries. With `clip`: transformed if `inverse` is set, then
+/// clipped. Without: by importance sampling, which adds the gradient over its norm if the drawn
+/// canary is accepted.
 struct CanaryUse {
   std::optional<ClipSettings> clip = {};
   const float* inverse = nullptr;  ///< [numbers of the sum], CoordinateScale's 1 / scale; or null
   ImportanceRule rule = {};
   RandomStream stream = {};  ///< Stream::acceptance at the step
-  float* norms = nullptr;    ///< [examples], norms as last seen; updated for candidates
+  /// [examples], last known gradient norms; importance sampling updates those of drawn canaries
+  float* norms = nullptr;
   float inverse_grid = 0.0f;
 };
 
@@ -28,11 +30,12 @@ struct CanaryFacts {
   bool clipped;
 };
 
-/// Canaries of an audit (AuditTap lists them), which an engine adds as if they were additional
-/// training examples. Empty if the tap is null, which it is outside of an audit.
+/// Canaries of an audit (AuditTap), whose contributions an engine adds like those of other
+/// examples. There are none if the tap is null, as in every training that is not audited.
 class Canaries {
  public:
-  /// Keeps the reference and the pointer. Throws Error if a canary's parameter does not exist.
+  /// Keeps a reference to `network` and the pointer `tap`. Throws Error if a canary's parameter
+  /// does not exist.
   Canaries(const Network& network, const AuditTap* tap);
 
   /// Loads the canaries of a training set of `examples` examples: they are its last ones. Throws
@@ -43,12 +46,13 @@ class Canaries {
   /// first.
   std::size_t ordinary(std::span<const std::uint32_t> examples) const;
 
-  /// Adds the contributions of canaries to sum, in grid steps. Returns their statistics. where:
-  /// index in the sum of each parameter, [d], or null if they are the same.
+  /// Adds the contributions of those of `examples` that are canaries to `sum`, as integer multiples
+  /// of the sum's grid (CanaryUse::inverse_grid). Returns their statistics. where: [d], index of
+  /// each parameter in `sum`; null if index and parameter number are equal.
   std::vector<CanaryFacts> add(std::span<const std::uint32_t> examples, const CanaryUse& use,
                                std::int64_t* sum, const std::int32_t* where = nullptr) const;
 
-  /// Writes the norms of the canaries to the norms of all examples.
+  /// Writes the gradient norms of the canaries to their entries of norms [examples].
   void set_norms(std::span<float> norms) const;
 
  private:

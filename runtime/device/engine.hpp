@@ -44,21 +44,22 @@ inline constexpr const char* kBatchTooLarge =
     "a batch was larger than the device has memory for: the run cannot be used";
 
 struct EngineSettings {
-  /// Recipe that memory is laid out for. Steps may use other numbers, but not another kind of draw,
-  /// contribution or optimizer.
+  /// Recipe that memory is laid out for. Steps may use a recipe with other numbers, but with the
+  /// same kinds of draw, contribution and optimizer.
   StepRecipe recipe;
   Generator generator = Generator::chacha20;
   SharedKey key;
-  /// Expected number of examples in a batch, a public number; 0 if unknown. CUDA chooses the size
-  /// of memory and of recorded steps by it. Results do not depend on it.
+  /// Expected number of examples in a batch, a public number; 0 if unknown. CUDA computes from it
+  /// how much memory to allocate and the largest batch of a CUDA graph. Results do not depend on
+  /// it.
   double expected_batch = 0.0;
   /// Number of examples that the device processes at a time; 0 to choose automatically. Results do
   /// not depend on it.
   int micro_batch = 0;
-  /// Precision of matrix products. tf32: for layers that gain from it; CUDA only.
+  /// Precision of matrix products. tf32 is used for sufficiently large layers, on CUDA only.
   Precision precision = Precision::fp32;
-  /// Kernels that compute predictions in an evaluation: this library's own or cuDNN's. CUDA only;
-  /// cuDNN requires an engine that does not train.
+  /// Whether evaluations on CUDA use cudp's own kernels or cuDNN's. An engine that uses cuDNN can
+  /// evaluate a model, but not train it.
   EvaluateWith evaluate_with = EvaluateWith::ours;
   int threads = 0;  ///< number of CPU threads; 0 for all cores. Results do not depend on it.
   bool diagnostics = false;  ///< collect private statistics (--unsafe-diagnostics)
@@ -70,11 +71,12 @@ struct EngineSettings {
   std::vector<float> class_weights = {};
   /// Canaries of an audit; null in every other training.
   std::shared_ptr<const AuditTap> audit = nullptr;
-  /// Release observer (runtime/gate/release_observer.hpp), or null. Must outlive the engine.
+  /// Object that receives every released value (runtime/gate/release_observer.hpp); null if nothing
+  /// does. Must outlive the engine.
   ReleaseObserver* release_observer = nullptr;
   int device = 0;  ///< number of the device; CUDA only
-  /// Ranks that share the training set. Each has a range of it (runtime/data/range.hpp), and all
-  /// have the same state. Must outlive the engine.
+  /// Ranks (processes) that train one model together. Each has its own range of the training set
+  /// (runtime/data/range.hpp), and all have the same parameters. Must outlive the engine.
   Ranks* ranks = &alone();
   SumBy sum_by = SumBy::automatic;  ///< how ranks add sums; CUDA only. Results do not depend on it.
   /// Receives a line about the device. May be empty.
@@ -86,7 +88,8 @@ struct EngineSettings {
 void check_class_weights(const Network& network, const EngineSettings& settings);
 
 /// Private statistics of the steps since they were last read. They never leave the process unless
-/// the user passed --unsafe-diagnostics. A method that uses such counts adds noise first.
+/// the user passed --unsafe-diagnostics. A method that uses these numbers must add noise to them
+/// first.
 struct Diagnostics {
   std::int64_t loss_units = 0;   ///< sum of losses of the sampled examples [kTallyUnit]
   std::int64_t norm_units = 0;   ///< sum of gradient norms before clipping [kTallyUnit]
@@ -106,8 +109,9 @@ struct Diagnostics {
     return *this;
   }
 
-  /// Conversion to and from integers that ranks can add, [kWords].
+  /// Number of integers that to_words() writes.
   static constexpr int kWords = 5;
+  /// Writes the statistics as integers, which ranks can add up, to words [kWords].
   void to_words(std::int64_t* words) const {
     words[0] = loss_units;
     words[1] = norm_units;
@@ -115,6 +119,7 @@ struct Diagnostics {
     words[3] = static_cast<std::int64_t>(examples);
     words[4] = static_cast<std::int64_t>(non_finite);
   }
+  /// Returns the statistics that to_words() wrote, or a sum of several, [kWords].
   static Diagnostics of_words(const std::int64_t* words) {
     return {.loss_units = words[0],
             .norm_units = words[1],
@@ -126,15 +131,17 @@ struct Diagnostics {
 
 /// Results of steps whose clipping norm changed from step to step.
 struct FollowedSteps {
-  std::vector<StepScalars> scalars;        ///< scalars used in each step
-  std::vector<std::int64_t> noisy_counts;  ///< noisy count of each step [ClipRule::grid]: released
-  Diagnostics diagnostics;  ///< private statistics that Engine::diagnostics() does not include
+  std::vector<StepScalars> scalars;  ///< scalars used in each step
+  /// Released noisy count of the unclipped gradients of each step, in multiples of ClipRule::grid.
+  std::vector<std::int64_t> noisy_counts;
+  /// Private statistics of these steps, which Engine::diagnostics() does not include.
+  Diagnostics diagnostics;
 };
 
-/// Returns the clipping norm after the steps, computed from `clip`, the rule and the steps' noisy
-/// counts. given: the scalars that the engine was given. Throws Error if a step did not use
-/// exactly, to the last bit, the numbers that follow from the steps before it. Nothing from the run
-/// may be used then.
+/// Returns the clipping norm after the steps: starts at `clip` and applies `rule` to the noisy
+/// count of each step. given: the argument `scalars` of Engine::run_following(). Throws Error
+/// unless each step used, to the last bit, the scalars that follow from the steps before it. If it
+/// throws, no result of these steps may be used.
 float check_followed(const FollowedSteps& steps, const ClipRule& rule, float clip,
                      std::span<const StepScalars> given);
 
@@ -145,10 +152,12 @@ struct PerExample {
   std::vector<float> losses;         ///< [n]
 };
 
-/// Returns whether the examples have the network's shape, words and word vectors.
+/// Returns whether the examples have the input shape that the network expects and, for texts, its
+/// vocabulary and word vectors.
 bool fits(const Network& network, const Dataset& data);
 
-/// Device with a network, a training set and an optimizer on it.
+/// Trains one network on one device: has the network's parameters, the training set and the
+/// optimizer's state there.
 class Engine {
  public:
   Engine() = default;
@@ -167,8 +176,8 @@ class Engine {
   virtual TrainState state() = 0;
 
   /// Runs steps first, first + 1, ... of one recipe, a step for each element of `scalars`. An
-  /// engine may record a step once and replay it without the host. Returns when they are done. Each
-  /// step
+  /// engine may record a step as a CUDA graph and replay it without the host. Returns when all
+  /// steps are done. Each step
   ///   draws its batch by recipe.draw,
   ///   sums the examples' contributions by recipe.contribution (0 if one is not finite),
   ///   releases the sum: noise is added, and the sum is no longer private,
@@ -183,25 +192,25 @@ class Engine {
 
   /// Runs steps as run() does, and changes the clipping norm by `rule` after each step, starting
   /// with `clip`. The scalars of a step are scalars_at(rule, its clipping norm, its element of
-  /// `scalars`). count_noise, [steps]: noise of each step's count in grid steps, drawn by the gate
-  /// for this. Requires flat clipping, an engine that collects statistics
-  /// (EngineSettings::diagnostics) and no release observer. The caller must check the result with
-  /// check_followed().
+  /// `scalars`). count_noise, [steps]: noise on each step's count of unclipped gradients, in
+  /// multiples of rule.grid; the gate (runtime/gate/gate.hpp) draws it. Requires flat clipping, an
+  /// engine that collects statistics (EngineSettings::diagnostics) and no release observer. The
+  /// caller must check the result with check_followed().
   virtual FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
                                       std::span<const StepScalars> scalars, const ClipRule& rule,
                                       float clip, std::span<const std::int64_t> count_noise);
 
-  /// Computes every example's gradient at the present weights and stores its norm. Requires a
-  /// recipe with importance sampling.
+  /// Computes and stores the gradient norm of every training example at the current parameters.
+  /// Requires a recipe with importance sampling.
   virtual void measure_norms() = 0;
   /// Returns the stored norms of this rank's examples. Private.
   virtual std::vector<float> norms() = 0;
-  /// Returns the sum of the stored norms of this rank's examples, in grid steps. Each is limited to
-  /// max_norm and then rounded towards zero: norm_units() (kernels/contribution/norm_total.hpp).
-  /// Private.
+  /// Returns the sum of the stored norms of this rank's examples, as a multiple of `grid`. Each
+  /// norm is limited to max_norm and then rounded down to a multiple of `grid`: norm_units()
+  /// (kernels/contribution/norm_total.hpp). Private.
   virtual std::uint64_t norm_total(double max_norm, double grid);
 
-  /// Returns the model's logits at the present parameters, [examples, outputs]. Not to be called
+  /// Returns the model's logits at the current parameters, [examples, outputs]. Not to be called
   /// during run().
   virtual std::vector<float> logits(const Dataset& examples) = 0;
 
@@ -211,7 +220,7 @@ class Engine {
   /// Returns the batch that a step of EngineSettings::recipe draws, in ascending order. Requires
   /// Poisson draws.
   virtual std::vector<std::uint32_t> sampled(std::uint64_t step) = 0;
-  /// Returns the statistics and clears them.
+  /// Returns the private statistics of the steps since the last call, and clears them.
   virtual Diagnostics diagnostics() = 0;
 };
 

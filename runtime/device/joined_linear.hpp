@@ -9,12 +9,12 @@
 namespace cudp {
 
 /// Linear engine over the data of all ranks (processes), each of which has its own range of the
-/// training set. Its sums are exact like each rank's sums, because all are integer multiples of one
-/// grid.
+/// training set. Its sums over ranks are exact, because the sums of all ranks are integer multiples
+/// of the same grid (linear_grid()).
 class JoinedLinearEngine final : public LinearEngine {
  public:
-  /// mine: this rank's engine. max_examples: the bound that `mine` was made with; it holds for all
-  /// ranks together. ranks: must outlive the engine.
+  /// mine: this rank's engine. max_examples: the bound that `mine` was made with, on the number of
+  /// examples of all ranks together. ranks: must outlive the engine.
   JoinedLinearEngine(std::unique_ptr<LinearEngine> mine, double max_examples, Ranks& ranks)
       : mine_(std::move(mine)), max_examples_(max_examples), ranks_(ranks) {}
 

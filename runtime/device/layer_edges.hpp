@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// Indices of the activation arrays (edges) that a layer reads and writes. They are equal for a
-/// layer that works in place.
+/// Indices of the activation arrays (edges) that a layer reads and writes. The two are equal for a
+/// layer that overwrites its input.
 struct LayerEdges {
   std::size_t in = 0;
   std::size_t out = 0;
@@ -18,9 +18,9 @@ struct LayerEdges {
   bool is_in_place() const { return in == out; }
 };
 
-/// Returns the edges of each layer. layers[0] is the input, which only writes edge 0; layers[i]
-/// runs network.layers[i - 1]. A layer works in place if works_in_place() is true, and if the
-/// backward pass of the layer before does not read its own output (reads_own_output()).
+/// Returns the edges of each layer. layers[0] is the input layer, which only writes edge 0;
+/// layers[i] computes network.layers[i - 1]. A layer works in place if works_in_place() is true,
+/// and if the backward pass of the layer before does not read its own output (reads_own_output()).
 template <class Layers>
 std::vector<LayerEdges> edges_of(const Network& network, const Layers& layers) {
   std::vector<LayerEdges> all(1);

@@ -15,9 +15,10 @@ namespace cudp {
 /// examples at once. The weights of the features are followed by the bias, the weight of a constant
 /// 1: d = features + 1.
 ///
-/// Every sum is an exact multiple of a grid, a power of two (linear_sensitivity.hpp). Adding or
-/// removing an example therefore changes it by exactly that example's rounded contribution, and no
-/// result depends on the number of threads or blocks.
+/// Every example's contribution is rounded to a multiple of a power of two, the grid
+/// (linear_sensitivity.hpp), and these are added without error. Adding or removing an example
+/// therefore changes it by exactly that example's rounded contribution, and no result depends on
+/// the number of threads or blocks.
 class LinearEngine {
  public:
   LinearEngine() = default;

@@ -6,15 +6,15 @@
 
 namespace cudp {
 
-/// Returns the grid (a power of two) that numbers are rounded to so that sums of `max_examples`
-/// numbers up to `bound` are exact: they are at most 2^52 times the grid. max_examples: public
-/// bound, at least 1. The grid is never finer than bound 2^-24.
+/// Returns the grid, a power of two. If each summand is rounded to a multiple of it, a sum of
+/// max_examples summands of at most `bound` is at most 2^52 times the grid, so it is exact in
+/// double. max_examples: public bound, at least 1. The grid is never finer than bound 2^-24.
 inline double linear_grid(double bound, double max_examples) {
   return std::ldexp(1.0, std::ilogb(bound) + 1 - std::clamp(52 - ceil_log2(max_examples), 1, 24));
 }
 
-/// Returns the largest number of examples whose sums are exact on the grid that linear_grid()
-/// returns. It is at least 2^28.
+/// Returns the largest number of examples whose sum is exact if each is rounded to the grid that
+/// linear_grid() returns. It is at least 2^28.
 inline double linear_capacity(double max_examples) {
   return std::ldexp(1.0, 52 - std::clamp(52 - ceil_log2(max_examples), 1, 24));
 }

@@ -10,16 +10,18 @@
 
 namespace cudp {
 
-/// Properties of a rank's device, which ranks exchange before their devices add sums.
+/// Properties of a rank's device, which the ranks (processes) exchange to decide whether the
+/// devices can add up the ranks' sums directly, without the host.
 struct DeviceSums {
-  std::string refusal{};   ///< reason why the device cannot add sums; empty if it can
-  std::string library{};   ///< library that adds, the same on all ranks: "NCCL 2.28.9"
+  std::string refusal{};  ///< reason why the device cannot add sums; empty if it can
+  /// Library that would add, e.g. "NCCL 2.28.9"; must be the same on all ranks.
+  std::string library{};
   std::string device{};    ///< identifier, unique among all devices of all ranks
   bool may_share = false;  ///< several ranks may use this device
 };
 
-/// Returns the reason why the ranks' devices cannot add sums; empty if they can. It is the first
-/// rank's reason, the same on all ranks.
+/// Returns why the ranks' devices cannot add up sums directly; empty if they can. All ranks get the
+/// same text, that of the first rank with a reason. mine: properties of this rank's device.
 std::string why_not_on_devices(Ranks& ranks, const DeviceSums& mine);
 
 /// Exchanges error messages between the ranks, and returns that of the first rank that has one,
@@ -27,14 +29,14 @@ std::string why_not_on_devices(Ranks& ranks, const DeviceSums& mine);
 /// empty.
 std::string first_error(Ranks& ranks, const char* what, const std::string& mine);
 
-/// Test data for a sum over ranks: test_word() returns word i of a rank, test_sum() word i of the
-/// sum over all ranks.
+/// Returns word i of the test data with which a rank checks a sum over ranks.
 std::uint64_t test_word(int rank, std::size_t i);
+/// Returns word i of the sum of the test data of `ranks` ranks.
 std::uint64_t test_sum(int ranks, std::size_t i);
 
-/// Connects the ranks' devices, and tests a sum of n words in `words`, device memory, which is
-/// zeroed afterwards. Returns an empty string, or the reason for a failure, the same line on all
-/// ranks.
+/// Connects the devices of all ranks, and tests them with a sum of n words over ranks. words:
+/// device memory for the test, zeroed afterwards. Returns "" on success, otherwise the reason, the
+/// same line on all ranks.
 template <class Gpu>
 std::string join_on_devices(Gpu& gpu, Ranks& ranks, std::uint64_t* words, std::size_t n) {
   if (std::string why = why_not_on_devices(ranks, gpu.device_sums()); !why.empty()) return why;

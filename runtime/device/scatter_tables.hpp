@@ -6,8 +6,8 @@
 
 namespace cudp {
 
-/// Factorisation and twiddle factors of a Fourier transform of n numbers, in as few stages as small
-/// radices allow, and their memory.
+/// Tables of a Fourier transform of n numbers: the factors of n, one per stage of the transform,
+/// and the twiddle factors. Owns their memory.
 class FourierTables {
  public:
   explicit FourierTables(int n);

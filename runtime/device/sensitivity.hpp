@@ -6,8 +6,8 @@
 
 namespace cudp {
 
-/// Order of additions with which a backend sums squares to a norm, from which the error of the norm
-/// is bounded. Every engine must be at least this accurate.
+/// Order in which a backend adds the squares of a gradient's elements to get its norm. The rounding
+/// error of the norm is bounded from it. Every engine must be at least this accurate.
 struct Arithmetic {
   int norm_chains = 8;  ///< number of independent float32 sums that squares are added in
   /// Length of the blocks within which squares are added in float32; the sums of blocks are added
@@ -22,7 +22,7 @@ inline constexpr Arithmetic kCpuArithmetic{.norm_chains = 8, .norm_block = 1024}
 /// kernels/products/tiled_product.hpp).
 inline constexpr Arithmetic kCudaArithmetic{};
 
-/// Returns the smallest clipping norm for which sensitivity_rounding_error() holds.
+/// Returns the smallest clipping norm for which the bound of sensitivity_rounding_error() is valid.
 ///
 /// Squares of numbers below 2^-63 lose bits in float32, or vanish, so a squared norm of d of them
 /// may be too small by d 2^-126. This must be at most 2^-14 of the squared bound: C^2, or C^2 /
@@ -31,10 +31,10 @@ inline constexpr Arithmetic kCudaArithmetic{};
 /// since norms are below 2^64.
 double min_clip_norm(const Network& network, Clipping clipping);
 
-/// Returns the relative increase of the sensitivity over C by rounding. Adding or removing one
-/// example changes the sum that an engine computes by at most C (1 + sensitivity_rounding_error) in
-/// L2, whatever the other examples are: each is rounded to the grid by itself, and integers are
-/// added without error (kernels/common/fixed_point.hpp).
+/// Returns a bound on how much rounding increases the sensitivity over C, relative to C. Adding or
+/// removing one example changes the sum that an engine computes by at most C (1 +
+/// sensitivity_rounding_error) in L2, whatever the other examples are: each is rounded to the grid
+/// by itself, and integers are added without error (kernels/common/fixed_point.hpp).
 ///
 /// Let u = 2^-24. Norms: the sum of squares of one layer's n parameters, added in k chains, has a
 /// relative error of at most (n / k + k + 8) u, and the norm half of that. A minimum of 2^-13

@@ -13,8 +13,8 @@ struct ExportNote {
 };
 
 /// Reads the warnings for a model.safetensors from privacy.json and NOT-FOR-RELEASE.txt in its
-/// folder. Throws InputError if the model is in a run's private folder, from which nothing is
-/// exported.
+/// folder. Throws InputError if the model is in a run's private folder, because such a model must
+/// not be exported.
 ExportNote export_note(const std::filesystem::path& model);
 
 }  // namespace cudp

@@ -48,11 +48,11 @@ bool rest_on_release(const FeatureSettings& settings);
 /// shape is not valid for these settings.
 Shape released_shape(const Dataset& train, const FeatureSettings& settings);
 
-/// Computes the noisy statistics of the training set for features, and releases them with noise,
-/// which `gate` adds: Gaussian mechanism with sensitivity 1 and noise multiplier sigma. size:
-/// number of training examples, exact or noisy, as far as it is public. max_examples: upper bound
-/// on the true number. Returns a matrix: principal components [dimensions, inputs], or scale and
-/// shift of channels [2, channels]; empty if features need no statistics.
+/// Computes the statistics of the training set that features are computed with, and releases them
+/// with noise, which `gate` adds: Gaussian mechanism with sensitivity 1 and noise multiplier sigma.
+/// size: number of training examples; the noisy one if it is private. max_examples: upper bound on
+/// the true number. Returns a matrix: principal components [dimensions, inputs], or scale and shift
+/// of channels [2, channels]; empty if features need no statistics.
 std::vector<float> release_for_features(const Dataset& train, const FeatureSettings& settings,
                                         double size, double max_examples, double sigma, Gate& gate);
 

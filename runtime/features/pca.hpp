@@ -22,9 +22,9 @@ namespace cudp {
 // Difference from the paper: its noise has variance sigma^2 in every entry of the upper triangle.
 // In the Frobenius norm an entry off the diagonal counts twice, so variance sigma^2 / 2 suffices
 // there for the same privacy. The gate releases the diagonal first and the entries above it next:
-// with two standard deviations, as two steps of one stream. Together they are one Gaussian
-// mechanism with noise multiplier sigma: the squared changes that a row makes, those off the
-// diagonal counted twice, add up to at most 1.
+// they have different standard deviations, and are two steps of one random stream. Together they
+// are one Gaussian mechanism with noise multiplier sigma: the squared changes that a row makes,
+// those off the diagonal counted twice, add up to at most 1.
 
 /// Throws InputError unless examples have at least `dimensions` features, and no more than the
 /// covariance matrix may have columns.
@@ -54,9 +54,9 @@ void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double si
 void whiten(Eigenpairs& pairs);
 
 /// Computes differentially private principal components of the data: [dimensions, d], one direction
-/// a row. It is one release of the Gaussian mechanism with noise multiplier sigma; whitening costs
-/// no privacy. max_examples: public upper bound on the number of rows. With several ranks `data` is
-/// this rank's range.
+/// a row. They are computed from one release of the Gaussian mechanism with noise multiplier sigma.
+/// whitened: whether components are scaled to equal variance, which costs no privacy. max_examples:
+/// public upper bound on the number of rows. With several ranks `data` is this rank's range.
 std::vector<float> dp_pca(const Dataset& data, double max_examples, int dimensions, bool whitened,
                           double sigma, Gate& gate, int threads, Ranks& ranks = alone());
 

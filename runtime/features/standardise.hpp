@@ -36,10 +36,10 @@ int moment_bits(double max_examples, double sigma = 1.0);
 std::vector<double> clipped_moments(const Dataset& data, int bits, int threads);
 
 /// Computes the differentially private scale and shift of every channel, [2, channels]: one release
-/// of the Gaussian mechanism with noise multiplier sigma. size: number of examples, exact or noisy,
-/// as far as it is public. max_examples: upper bound on the true number. second_order: standard
-/// deviation of scattering channels of order 2 afterwards; all others get 1. With several ranks
-/// `data` is this rank's range.
+/// of the Gaussian mechanism with noise multiplier sigma. size: number of examples; the noisy one
+/// if it is private. max_examples: upper bound on the true number. second_order: standard deviation
+/// to which scattering channels of order 2 are scaled; all others get 1. With several ranks `data`
+/// is this rank's range.
 std::vector<float> dp_channel_scaling(const Dataset& data, double size, double max_examples,
                                       double sigma, double second_order, Gate& gate, int threads,
                                       Ranks& ranks = alone());

@@ -17,15 +17,15 @@
 
 namespace cudp {
 
-/// The ledger entry that pays for a release.
+/// The entry of the ledger to which a release is charged.
 struct Charge {
   privacy::Mechanism mechanism;
-  /// Index of the release among the ledger's numbered releases (such as training steps). Empty if
-  /// it was charged in advance, before the first numbered one.
+  /// Index of the release among the ledger's numbered releases (such as training steps). Empty for
+  /// a release without a number, which was charged in advance, before the first numbered one.
   std::optional<std::uint64_t> number;
   std::uint64_t count = 1;  ///< number of releases, with consecutive indices from `number`
-  /// Number of releases that together are one use of the mechanism, e.g. 2 if a covariance matrix
-  /// is released in two parts. Used only if `number` is empty.
+  /// Number of releases that together are one output of the mechanism, charged once, e.g. 2 if a
+  /// covariance matrix is released in two parts. Used only if `number` is empty.
   std::uint64_t parts = 1;
 
   bool operator==(const Charge&) const = default;
@@ -39,21 +39,23 @@ class ReleaseAuthority {
   ReleaseAuthority(const ReleaseAuthority&) = delete;
   ReleaseAuthority& operator=(const ReleaseAuthority&) = delete;
   virtual ~ReleaseAuthority() = default;
-  /// Returns whether the release may be made. If it returns true, the release has been charged and
-  /// the charge is durable, or it was charged earlier under the same key.
+  /// Returns whether the release may be made. If true, its charge is in the ledger on disk: written
+  /// now, or earlier under the same random key, which gives the same noise again.
   [[nodiscard]] virtual bool admit(const Charge& charge) = 0;
 };
 
-/// Public properties of one release of sums with Gaussian noise. They are fixed before the sums are
+/// Public properties of a release of sums with Gaussian noise. They are fixed before the sums are
 /// computed.
 struct GaussianRelease {
   std::string_view name;  ///< name of the released value, for users
-  Stream purpose;         ///< random stream; with `step` it selects this release's noise
+  /// Random stream of the noise; together with `step` it selects the random numbers.
+  Stream purpose;
   std::uint64_t step;
   double grid;  ///< g, a power of two; every sum is an integer multiple of it
   /// sigma, standard deviation of the noise [unit of the sums]; sigma / g is in [2^16, 2^40].
   double noise_std;
-  double sensitivity;  ///< L2 sensitivity to one example [unit of the sums]
+  /// L2 sensitivity of the sums, if one example is added or removed [unit of the sums]
+  double sensitivity;
   /// How the release is charged. Its mechanism is Gaussian, PoissonGaussian, or AllocatedGaussian
   /// for a step of an epoch, with a noise multiplier of at most noise_std / sensitivity.
   Charge charge;
@@ -61,7 +63,7 @@ struct GaussianRelease {
   bool operator==(const GaussianRelease&) const = default;
 };
 
-/// A release that a gate has made; listed in order.
+/// A release that a gate has made.
 struct Released {
   GaussianRelease release;
   std::size_t dimension;  ///< number of released values
@@ -71,17 +73,16 @@ struct Released {
 
 class ReleaseObserver;  // release_observer.hpp
 
-/// Every private value passes a gate before it is released. The gate has the budget charged, and
-/// adds Gaussian noise; no other code on the host adds noise to sums. For sums S, which are integer
-/// multiples of g, it releases
+/// Releases private sums on the host: has the budget charged, then adds Gaussian noise. No other
+/// code on the host adds noise to sums. For sums S, which are integer multiples of g, it releases
 ///   R = S + g K,   K_j the integer nearest to (sigma / g) Z_j (kernels/random/rounded_normal.hpp)
 /// Since S is in g Z^d, R = g round((S + sigma Z) / g). R is therefore post-processing of the
 /// continuous Gaussian mechanism's output: a privacy bound proved for that mechanism holds for R to
 /// the last bit, and nothing is added to epsilon or delta.
 ///
-/// The gate queries the authority before it draws noise. Code that draws noise elsewhere (the steps
-/// of an engine, selections with other noise) must call admit() first, and must report the released
-/// values to this gate's release observer.
+/// The gate calls ReleaseAuthority::admit() before it draws noise. Code that draws noise elsewhere
+/// (the steps of an engine, selections with other noise) must call admit() first, and must report
+/// the released values to this gate's release observer.
 class Gate {
  public:
   /// authority: approves releases. release_observer: receives released values; may be null. Both
@@ -92,9 +93,9 @@ class Gate {
   Gate& operator=(const Gate&) = delete;
   ~Gate() = default;
 
-  /// Releases sums with noise: returns R = S + g K, [d]. sums: S in multiples of the grid g. S / g
-  /// + K is computed modulo 2^64 in two's complement and then rounded to double. Both are functions
-  /// of R.
+  /// Releases sums with noise: returns R = S + g K, [d]. sums: S / g, integers. S / g + K is
+  /// computed modulo 2^64 in two's complement, multiplied by g and rounded to double; both are
+  /// post-processing of R.
   ///
   /// Throws std::invalid_argument if g is not a power of two, if noise_std / g is not in [2^16,
   /// 2^40], if the sensitivity is not positive, or if there are no sums. Throws std::logic_error if
@@ -104,26 +105,28 @@ class Gate {
   std::vector<double> release(const GaussianRelease& release, std::span<const std::int64_t> sums);
   double release(const GaussianRelease& release, std::int64_t sum);
 
-  /// Draws the noise of releases for this purpose from another key. Call before the first of them.
+  /// Makes all releases for this purpose draw their noise from another key. Call before the first
+  /// of them.
   void use_key(Stream purpose, SharedKey key);
 
-  /// Returns K, the noise in multiples of the grid g, for a release of one sum S, for an engine
-  /// that adds it where S is computed. The engine must return nothing of S but S / g + K modulo
-  /// 2^64. The release counts as made. Throws as release() does, and std::logic_error if the gate
-  /// has a release observer, because it could not report the released value.
+  /// Makes a release of one sum S whose noise an engine adds where it computes S: returns K, the
+  /// noise in multiples of the grid g. The engine must return nothing about S but S / g + K modulo
+  /// 2^64. Throws the exceptions of release(), and std::logic_error if the gate has a release
+  /// observer, to which the released value could not be passed.
   std::int64_t draw_noise(const GaussianRelease& release);
 
-  /// Returns whether a release may be made, and charges it if so. A caller that can continue
-  /// without the release calls this first. release() calls it again, which charges a numbered
-  /// release only once.
+  /// Charges a release and returns true, or returns false if the budget does not allow it.
+  /// release() also calls this, but throws if it is refused; so a caller that can continue without
+  /// the release calls this first. A numbered release is charged only once.
   [[nodiscard]] bool admit(const Charge& charge) { return authority_.admit(charge); }
 
-  /// Returns a random stream for draws other than noise: batches, choices.
+  /// Returns the random stream for draws other than the noise of sums, such as batches and noisy
+  /// choices.
   RandomStream stream(Stream purpose, std::uint64_t number) const {
     return {generator_, key_.key(), purpose, number};
   }
 
-  /// Returns the release observer of this training, or null.
+  /// Returns the object that receives all released values of this training; null if there is none.
   ReleaseObserver* release_observer() const { return release_observer_; }
 
   /// Returns the releases that this gate has made, in order.
@@ -140,7 +143,7 @@ class Gate {
 
   Generator generator_;
   SharedKey key_;
-  std::map<Stream, SharedKey> other_keys_;  ///< of use_key()
+  std::map<Stream, SharedKey> other_keys_;  ///< keys set by use_key()
   ReleaseAuthority& authority_;
   ReleaseObserver* release_observer_;
   std::vector<Released> released_;
@@ -148,14 +151,15 @@ class Gate {
   std::set<std::pair<Stream, std::uint64_t>> used_;
 };
 
-/// Returns the grid for sums that are integer multiples of `coarsest`, a power of two: `coarsest`
-/// itself, or a finer power of two if s = noise_std / grid would otherwise be below 2^20. s exceeds
-/// its range only if noise_std is above 2^40 coarsest. Throws std::invalid_argument unless
-/// noise_std is finite and > 0.
+/// Returns a grid g for a release: a power of two of which sums and noise are integer multiples.
+/// coarsest: a power of two of which the sums are integer multiples. g is `coarsest`, or a smaller
+/// power of two if noise_std / g would otherwise be below 2^20. noise_std / g exceeds its range
+/// only if noise_std is above 2^40 coarsest. Throws std::invalid_argument unless noise_std is
+/// finite and > 0.
 double noise_grid(double noise_std, double coarsest);
 
-/// Returns `sum` as a multiple of `grid`, a power of two, modulo 2^64. A sum that is not an integer
-/// multiple is rounded to the nearest one; a sum that is not finite becomes 0.
+/// Returns sum / grid as an integer, modulo 2^64. grid: a power of two. A sum that is not an
+/// integer multiple is rounded to the nearest one; a sum that is not finite becomes 0.
 std::int64_t units_of(double sum, double grid);
 std::vector<std::int64_t> units_of(std::span<const double> sums, double grid);
 

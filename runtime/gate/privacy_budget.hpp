@@ -11,46 +11,47 @@
 
 namespace cudp {
 
-/// The privacy budget of a run: its ledger of charges, and the approval of each release. Releases
-/// are numbered. The noise of a release is a function of the random key and its number, so
-/// repeating the release under the same key reveals nothing new and is not charged again
-/// (privacy/ledger.hpp). If the ledger states a budget, a privacy filter decides whether a release
-/// is approved.
+/// The privacy budget of a run: keeps its ledger of charges, and approves each release. Releases
+/// are numbered. A release's noise is a function of the run's random key and the release's number,
+/// so repeating it under the same key reveals nothing new and is not charged again
+/// (privacy/ledger.hpp). If the ledger states a budget, a privacy filter approves or refuses each
+/// release.
 class PrivacyBudget : public ReleaseAuthority {
  public:
-  /// Number of uses of a charge that has no release number, such as the noisy number of examples.
-  /// Checkpoints store it, so that a resumed run does not use a charge twice.
+  /// For a mechanism that was charged without a release number, e.g. the noisy number of examples:
+  /// how many of its releases were made. Checkpoints store it, so that a resumed run does not
+  /// release more than was charged.
   struct UsedCharge {
     privacy::Mechanism mechanism;
     std::uint64_t parts = 1;
     std::uint64_t count = 0;  ///< number of parts used
     bool operator==(const UsedCharge&) const = default;
   };
-  /// Callback that stores the ledger durably.
+  /// Callback that writes the ledger to disk. The write must be complete when it returns.
   using Save = std::function<void(const privacy::Ledger&)>;
 
-  /// used_charges: uses of the charges without a number so far. Throws std::invalid_argument if the
-  /// ledger has spent more than its budget.
+  /// used_charges: the releases without a number that were made so far. Throws
+  /// std::invalid_argument if the ledger has spent more than its budget.
   PrivacyBudget(privacy::Ledger ledger, Save save, std::vector<UsedCharge> used_charges = {});
 
-  /// Replaces the ledger, which has only the releases made before the training was planned, by
-  /// `ledger`. Throws std::invalid_argument as the constructor does, and std::logic_error if
-  /// `ledger` lacks one of those releases.
+  /// Replaces the current ledger by `ledger`, which adds the charges of the training's privacy
+  /// plan. Throws std::invalid_argument if `ledger` has spent more than its budget,
+  /// std::logic_error if it lacks a release that was made already.
   void plan(privacy::Ledger ledger);
 
-  /// Approves a release. One without a number uses one of the ledger's charges of the same
-  /// mechanism without a number. After a fresh key none of these is available, because it is
-  /// unknown which of them the old key has used.
+  /// Approves or refuses a release. A release without a number needs a charge of the same mechanism
+  /// in the ledger that no earlier release has used. When a lost key has been replaced, none of
+  /// these charges is available, because it is unknown which of them were used under the old key.
   bool admit(const Charge& charge) override;
-  /// Returns whether release `number` may be made. If it may, it has been charged and the ledger
-  /// has been stored durably.
+  /// Returns whether release `number` may be made. If true, it has been charged, and the ledger is
+  /// on disk.
   [[nodiscard]] bool authorise(std::uint64_t number, const privacy::Mechanism& mechanism);
-  /// Returns whether all of these consecutive releases, numbered from `first`, may be made;
-  /// approves all or none. If so, they have been charged and the ledger has been stored durably.
+  /// Returns whether all of these releases, numbered consecutively from `first`, may be made. If
+  /// true, all have been charged, and the ledger is on disk; if false, none has been.
   [[nodiscard]] bool authorise(std::uint64_t first, std::span<const privacy::Release> releases);
 
-  /// Records that the random key was lost: releases from `number` on are charged again when they
-  /// are repeated.
+  /// Records that the random key was lost and replaced: releases from `number` on are new, and are
+  /// charged again when they are repeated.
   void fresh_key(std::uint64_t number);
 
   const privacy::Ledger& ledger() const { return ledger_; }

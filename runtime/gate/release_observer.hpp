@@ -15,8 +15,8 @@ namespace cudp {
 /// Type of released values in memory: float, double, or an index.
 enum class NumberKind { float32, float64, index };
 
-/// Public properties of released values. For sums with Gaussian noise all are set, for a noisy
-/// choice only name and number.
+/// Public properties of released values. For sums with Gaussian noise all members are set; for a
+/// noisy choice all but grid and noise_std.
 struct ReleasedValue {
   std::string_view name;
   Stream purpose;
@@ -28,13 +28,13 @@ struct ReleasedValue {
 };
 
 /// Interface that receives every released value of a training when it is released, and may replace
-/// it. Tests replace the values by those of a run on other data; if the runs then still differ,
-/// something private was used that was not charged to the budget
-/// (tests/audit/non_interference_test.cpp). The program itself uses one only to replay a run that
-/// is checked (runtime/verify/replay.hpp), a SecretObserver.
+/// it. Tests replace the values by those of a run on other data; if the two runs then still differ,
+/// a private value was used without being charged to the budget
+/// (tests/audit/non_interference_test.cpp). The program itself uses one, a SecretObserver, only to
+/// replay a run that `cudp verify` checks (runtime/verify/replay.hpp).
 ///
-/// It is passed to a training when the training starts or resumes. Engines, and noisy selections,
-/// get it from the training's gate. It must outlive the training.
+/// An observer is passed to a training when the training starts or resumes. Engines, and noisy
+/// selections, get it from the training's gate. It must outlive the training.
 class ReleaseObserver {
  public:
   ReleaseObserver() = default;
@@ -50,8 +50,8 @@ class SeededKey;  // runtime/config/seeded_key.hpp
 
 /// Release observer that also receives secrets: sums before noise, the examples drawn, the random
 /// key. To construct one, the caller needs a SeededKey, which exists only for runs whose key is
-/// derived from a seed; these are not for release. It receives nothing before a seeded run has
-/// begun. A training for release rejects it (check_release_observer).
+/// derived from a seed; these are not for release. It receives no secrets before begin() was called
+/// for a seeded run. A training for release rejects it (check_release_observer).
 class SecretObserver : public ReleaseObserver {
  public:
   explicit SecretObserver(const SeededKey&) {}
@@ -65,13 +65,14 @@ class SecretObserver : public ReleaseObserver {
   }
   bool has_begun() const { return has_begun_; }
 
-  /// Receives a record of a training's state, drawn batch or parameter update.
+  /// Called with each record of a training: the parameters and optimizer state from which the steps
+  /// start, the examples of a batch, or an update of the parameters.
   virtual void on_record(const transcript::Record& record) = 0;
-  /// Receives sums [multiples of the grid] before noise is added to them. The noisy values follow
-  /// in on_release().
+  /// Called with sums, as integer multiples of what.grid, before noise is added to them.
+  /// on_release() is called next, with the noisy values.
   virtual void before_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) = 0;
-  /// Receives private numbers before noise is added to them, if they are not on a grid: the scores
-  /// of a noisy choice, or a minimum.
+  /// Called with private numbers that are not rounded to a grid, before noise is added to them: the
+  /// scores of a noisy choice, or the minimum of an objective.
   virtual void before_noise(const ReleasedValue& what, std::span<const double> numbers) = 0;
 
  private:

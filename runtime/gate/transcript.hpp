@@ -12,8 +12,9 @@
 
 namespace cudp {
 
-/// An anonymous file in memory for a transcript of a run. Only its owner can read it. It is freed
-/// when the last process that has it open ends. A forked process writes to the same file.
+/// An anonymous file in memory for a transcript (all records of a run, including secrets). Only the
+/// user that created it can read it. It is freed when the last process that has it open ends. A
+/// forked process writes to the same file.
 class TranscriptMemory {
  public:
   /// Throws Error if the system cannot create it.
@@ -34,20 +35,20 @@ class TranscriptMemory {
 /// to check (privacy/verify/checker.hpp).
 class Transcript : public SecretObserver {
  public:
-  /// Appends to `file`, an open file descriptor. It must outlive the transcript, and no other user
-  /// may be able to read it.
+  /// file: an open file descriptor, to which all records are appended. It must stay open as long as
+  /// this object lives, and no other user may be able to read the file.
   Transcript(const SeededKey& key, int file) : SecretObserver(key), file_(file) {}
 
   void on_record(const transcript::Record& record) override;
   void before_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) override;
   void before_noise(const ReleasedValue& what, std::span<const double> numbers) override;
-  /// Records released values. Writes nothing until a seeded run has begun.
+  /// Writes a record of released values. Does nothing before begin() was called.
   void on_release(const ReleasedValue& what, std::span<std::byte> values) override;
 
  private:
   void on_begin(const transcript::Begin& run, std::function<std::uint64_t()> charged) override;
 
-  /// Properties of a release that are received before its values.
+  /// Data of a release that arrive before its released values and are written together with them.
   struct Pending {
     std::uint64_t charged = 0;
     std::vector<std::int64_t> sums;

@@ -17,7 +17,7 @@ struct AdpSgdOptions {
   Calibration calibration = Calibration::accountant;
   /// b_0^2, start of the accumulator b_t^2; the learning rate is divided by b_t.
   double adaptive_start = 20.0;
-  /// beta, factor on the squared norm of the noisy gradient that a step adds to b_t^2.
+  /// beta: a step adds beta times the squared norm of the noisy gradient to b_t^2.
   double adaptive_weight = 1.0;
   double adaptive_min = 1e-5;  ///< nu, smallest increase of b_t^2 in a step
 };
@@ -47,9 +47,9 @@ class AdpSgd final : public EngineMethod {
   bool is_adaptive() const { return config().schedule == ScheduleKind::adaptive; }
 };
 
-/// Returns alpha_t, the factor on the noise of step t, up to a constant. b_{t+1} = eta / eta_t,
-/// where eta_t is the learning rate of step t, and eta that of the config. b_0^2 and
-/// C: AdpSgdOptions::adaptive_start and noise_growth.
+/// Returns alpha_t: the noise of step t is proportional to it. b_{t+1} = eta / eta_t, where eta_t
+/// is the learning rate of step t, and eta that of the config. b_0^2 and C:
+/// AdpSgdOptions::adaptive_start and noise_growth.
 ///   fixed learning rates       alpha_t^2 = b_{t+1}, the optimum of Theorem 4.2
 ///   adaptive                   alpha_t^2 = sqrt(b_0^2 + t C), fixed ahead (Proposition 5.2)
 ///   adp-constant-noise         alpha_t = 1, which is DP-SGD

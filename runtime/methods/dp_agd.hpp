@@ -14,7 +14,7 @@
 namespace cudp {
 
 struct DpAgdSettings {
-  double rho_gradient = 0.0;   ///< rho_ng, zCDP cost of measuring a gradient, at the start
+  double rho_gradient = 0.0;   ///< rho_ng, zCDP cost of a noisy gradient, at the start
   double rho_selection = 0.0;  ///< rho_nmax, zCDP cost of choosing a step size
   double gamma = 0.1;          ///< rho_ng grows by the factor 1 + gamma if no step size helps
   double gradient_clip = 3.0;  ///< C_grad, norm that gradients are clipped to
@@ -22,7 +22,8 @@ struct DpAgdSettings {
   double l2 = 0.001;           ///< lambda, weight of the regulariser
   SelectionNoise selection = SelectionNoise::gumbel;
 
-  int step_sizes = 20;         ///< m, number of step sizes to choose from, including 0
+  /// m: number of step sizes among which the noisy choice is made, including 0
+  int step_sizes = 20;
   double first_largest = 2.0;  ///< alpha_max, largest step size, at the start
   int window = 10;             ///< tau, number of steps between changes of alpha_max
   double window_growth = 0.1;  ///< eta, relative growth of alpha_max at such a change
@@ -30,7 +31,7 @@ struct DpAgdSettings {
   double shrink = 1.0;
   /// Sampling rate of mini-batches, in units of 2^-32; 0: all examples.
   std::uint64_t threshold = 0;
-  /// Public upper bound on the number of examples N, the same as the engine's.
+  /// Public upper bound on the number of examples N. The engine must be made with the same one.
   double max_examples = 1.0;
 };
 
@@ -76,13 +77,14 @@ class DpAgd {
 
   DpAgdState begin(std::vector<float> w) const;
 
-  /// Makes one iteration. Returns false, with state.w unchanged, if the privacy filter refused a
-  /// release because the budget is spent.
+  /// Makes one iteration: measures a gradient, chooses a step size and updates `state`. Returns
+  /// false, with state.w unchanged, if the privacy filter refused a release because the budget is
+  /// spent.
   bool iterate(DpAgdState& state);
 
  private:
   /// Charges the release to the budget, through the gate. If the budget suffices, counts the
-  /// release in `state` and returns true. rho: zCDP cost of the release.
+  /// release in `state` and returns true; otherwise returns false. rho: zCDP cost of the release.
   bool admitted(DpAgdState& state, const privacy::Mechanism& release, double rho);
   /// Releases sum + N(0, C^2/(2 rho) I), which has zCDP cost rho; C is the clipping norm of
   /// gradients. Returns nullopt if the budget is spent.
@@ -96,8 +98,8 @@ class DpAgd {
                                 const std::vector<float>& steps);
   void accept(DpAgdState& state, double step, const std::vector<float>& direction) const;
 
-  /// Describes the noisy release number `number`: a sum of clipped gradients with noise multiplier
-  /// sigma.
+  /// Returns the description, for the gate, of the noisy sum of clipped gradients that is release
+  /// number `number`. sigma: its noise multiplier.
   GaussianRelease gradient_release(double sigma, std::uint64_t number) const;
 
   DpAgdSettings settings_;

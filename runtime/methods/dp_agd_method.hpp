@@ -38,8 +38,8 @@ struct DpAgdOptions {
 /// conversion. unit_rows: maximum number of examples of one unit of privacy.
 privacy::Budget dp_agd_budget(const TrainConfig& config, std::uint64_t unit_rows = 1);
 
-/// Returns DP-AGD's settings for a zCDP budget of rho. examples: number of training examples, noisy
-/// if it is private. max_examples: upper bound on that number.
+/// Returns DP-AGD's settings for a total zCDP budget of rho. examples: number of training examples,
+/// noisy if it is private. max_examples: upper bound on that number.
 ///
 /// Each iteration begins with one part of the budget, chosen in one of two ways:
 /// - By rho (default): rho / splits, of which gradient_share is for the gradient and the rest for
@@ -98,7 +98,7 @@ class DpAgdMethod final : public Method {
   /// k^2 for k examples in a unit of privacy: a release with zCDP cost rho for a unit has rho / k^2
   /// for one example.
   double square_;
-  /// zCDP cost that the budget allows, for neighbours that differ by a unit of privacy.
+  /// Total zCDP cost (rho) that the budget allows, for neighbours that differ by a unit of privacy.
   double limit_;
   DpAgdSettings settings_;  ///< their zCDP costs are for neighbours that differ by one example
   DpAgdState state_;

@@ -11,13 +11,16 @@
 namespace cudp {
 
 struct DpisOptions {
-  double multiple = 5.0;  ///< k, number of examples drawn at first per example of the final batch
+  /// k: about k times the batch size are drawn first, by older norms, and then accepted or rejected
+  /// by the current norms
+  double multiple = 5.0;
   /// g_L / C, smallest norm that sampling probabilities use, relative to the clipping norm.
   double floor = 0.01;
   /// sigma_K / N~: standard deviation of the noise on the sum of gradient norms, relative to the
   /// clipping norm and the number of examples N~.
   double total_noise = 0.02;
-  double first_phase = 0.8;    ///< fraction of the epochs that reserve budget for the worst case
+  /// Fraction of the epochs, from the first, that reserve budget for the worst case.
+  double first_phase = 0.8;
   bool adaptive_clip = false;  ///< adapt the clipping norm: C_{e+1} = lambda K*_e / N~
   double lambda = 1.0;
 };
@@ -29,7 +32,8 @@ struct DpisEpoch {
   double clip_norm = 0.0;       ///< C_e, clipping norm of the epoch
   double total = 0.0;           ///< K~, noisy sum of the gradient norms of all examples
   double sigma = 0.0;           ///< sigma_G, noise multiplier of the steps
-  double left = 0.0;  ///< Renyi divergence left of the budget after all releases of this epoch
+  /// Part of the budget, as Renyi divergence, that is left after all releases of this epoch.
+  double left = 0.0;
 };
 
 /// DPIS: Wei, Bao, Xiao, Yang 2022, "DPIS: An enhanced mechanism for differentially private SGD
@@ -62,8 +66,8 @@ class Dpis final : public EngineMethod {
   void fresh_key(PrivacyBudget& budget, std::uint64_t step) override;
 
   StepRecipe recipe() const override;
-  /// Returns learning rate, noise and scales of step t. Requires that prepare() was called for its
-  /// epoch.
+  /// Returns learning rate, noise and scales of step t. Requires that prepare() was called for the
+  /// epoch of t.
   StepScalars scalars(std::uint64_t t) const override;
 
   /// Returns the parameters of the epoch that prepare() was last called for.
@@ -73,9 +77,9 @@ class Dpis final : public EngineMethod {
   double noise_multiplier() const;  ///< s_e = sigma_G C N~ / K~
 
  protected:
-  /// Makes the releases that an epoch needs, at its start or when it restarts under a fresh key
-  /// (lines 5 to 17 of the algorithm), and chooses sigma_G for its remaining steps. Returns false
-  /// if the budget is spent.
+  /// Makes the releases of the noisy sums of norms that precede an epoch (lines 5 to 17 of the
+  /// algorithm), at its start or when it restarts under a fresh key, and chooses sigma_G for its
+  /// remaining steps. Returns false if the budget is spent.
   bool prepare(PrivacyBudget& budget, std::uint64_t step) override;
   std::uint64_t prepared_until(std::uint64_t step) const override;
   std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const override;
@@ -98,8 +102,9 @@ class Dpis final : public EngineMethod {
   /// that it is computed from. number: index of that release in the ledger.
   double next_clip(std::uint64_t epoch, std::uint64_t number);
   /// Returns the noisy sum over examples of min(norm_i, max_norm), with noise N(0, (sigma_K
-  /// max_norm)^2), after releasing it through the gate. name: of the sum, for the records. purpose,
-  /// epoch: random stream of the noise. number: index of the release in the ledger.
+  /// max_norm)^2), after releasing it through the gate. name: name of the sum, for the release
+  /// observer. purpose, epoch: random stream of the noise. number: index of the release in the
+  /// ledger.
   double noisy_total(const char* name, Stream purpose, std::uint64_t epoch, std::uint64_t number,
                      double max_norm);
   bool choose_sigma(std::uint64_t first, double left);

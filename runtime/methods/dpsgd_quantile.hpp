@@ -9,10 +9,11 @@
 namespace cudp {
 
 struct QuantileOptions {
-  /// gamma, the quantile of the gradients' norms that the clipping norm C tracks.
+  /// gamma: the clipping norm C tracks the gamma-quantile of the gradients' norms.
   double target = 0.5;
   double lr = 0.2;  ///< eta_C, learning rate of log C
-  /// s, share of 1 / sigma^2 that the noisy count of clipped examples gets.
+  /// s: the noisy count of unclipped gradients gets the part s of 1 / sigma^2, the sum of gradients
+  /// the rest.
   double noise_share = 0.01;
   double min_clip = 1e-3;  ///< public bounds of C
   double max_clip = 1e3;
@@ -66,9 +67,10 @@ class DpSgdQuantile final : public EngineMethod {
  private:
   const QuantileOptions& options() const { return config().of<QuantileOptions>(); }
   ClipRule rule() const;
-  /// Describes the noisy release of step t's count: the sum of b_i - 1/2 over the batch.
+  /// Returns the description, for the gate, of the release of step t's noisy count: the sum of b_i
+  /// - 1/2 over the batch.
   GaussianRelease count_release(std::uint64_t t) const;
-  /// Makes step t on its own, so that a release observer sees its exact and noisy sums.
+  /// Makes step t alone, for a training with a release observer, which receives the released sums.
   void train_watched(std::uint64_t t);
 
   float clip_norm_;

@@ -13,7 +13,7 @@
 namespace cudp {
 
 /// Base of the methods that train with noisy sums of clipped gradients of random batches: DP-SGD
-/// and its descendants. A method defines its step in recipe().
+/// and its variants. A derived class defines its step in recipe().
 class EngineMethod : public Method {
  public:
   double epsilon() const override;
@@ -55,7 +55,7 @@ class EngineMethod : public Method {
   /// Returns the scalars of step t, such as learning rate and noise; by default those of the
   /// schedule.
   virtual StepScalars scalars(std::uint64_t t) const { return schedule_.at(t); }
-  /// Makes steps first <= t < last on an engine that was made for recipe().
+  /// Makes steps first <= t < last. engine: one that was made for recipe().
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const;
 
  protected:
@@ -69,24 +69,26 @@ class EngineMethod : public Method {
 
   // For methods that make releases in addition to those in the privacy plan.
 
-  /// Makes the releases that must precede step `step`, e.g. at the start of an epoch. Requires that
-  /// all earlier steps are done. Returns false if the budget is spent.
+  /// Makes the additional releases that must precede a step, e.g. noisy sums at the start of an
+  /// epoch. Requires that all earlier steps are done. Returns false if the budget does not suffice
+  /// for them. The default makes none.
   virtual bool prepare(PrivacyBudget&, std::uint64_t) { return true; }
-  /// Returns the step at which prepare() must be called next, if it has been called for `step`.
+  /// Returns the first step after the given one for which prepare() must be called again.
   virtual std::uint64_t prepared_until(std::uint64_t) const { return plan_.steps; }
-  /// Returns the releases of steps first <= t < last. Requires that prepare() was called for them.
+  /// Returns the releases that steps first <= t < last make. Requires that prepare() was called for
+  /// them.
   virtual std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const {
     return step_releases(plan_, first, last);
   }
-  /// Returns the ledger entry that the release of step `step` is charged to.
+  /// Returns the ledger entry to which the release of a step is charged.
   Charge charge_of(std::uint64_t step) const;
-  /// Reports steps first <= t < last to the Gate, which checks that releases are paid for, before
-  /// an engine draws their noise. They are already paid for, so this charges nothing. Throws
-  /// std::logic_error if they are not.
+  /// Lets the gate check that steps first <= t < last are in the ledger, before an engine draws
+  /// their noise. Charges nothing. Throws std::logic_error if a step has not been charged.
   void pass_gate(std::uint64_t first, std::uint64_t last) const;
   /// Returns the index of a step's release in the ledger.
   virtual std::uint64_t ledger_index(std::uint64_t step) const { return plan_.release_of(step); }
-  /// Returns the number of releases in the ledger that the steps before `step` are part of.
+  /// Returns the number of releases in the ledger up to the last one that a step before `step` is
+  /// part of.
   std::uint64_t ledger_until(std::uint64_t step) const {
     return plan_.epoch_steps > 0 ? plan_.releases_until(step) : ledger_index(step);
   }
@@ -106,8 +108,8 @@ class EngineMethod : public Method {
 
   virtual std::string mechanism() const;
   virtual std::string sampling() const { return plan_.epoch_steps > 0 ? "allocation" : "poisson"; }
-  /// Adds a description of what is clipped, or what C is, for a method that does not clip raw
-  /// gradients.
+  /// For a method that does not clip raw gradients to the C of its settings: adds to the
+  /// certificate's description of the gradient sums what is clipped, or how C is determined.
   virtual void describe_clipping(privacy::NoisySums&) const {}
 
   const TrainConfig& config() const { return context_.config; }

@@ -31,7 +31,7 @@ struct LinearProblem {
 };
 LinearProblem linear_problem(const MethodContext& context);
 
-/// Arguments of LinearMethod::fit: data, random key and gate. fit numbers its own random streams.
+/// Arguments of LinearMethod::fit(): data, random key and gate.
 struct LinearTask {
   const Dataset& train;
   int threads;
@@ -40,16 +40,16 @@ struct LinearTask {
   Gate& gate;  ///< uses the same generator and key
 };
 
-/// Base class of methods for linear two-class models whose releases are all known before the first
-/// one, and that train in a single step. Under one key the result is always the same, so a repeated
-/// run releases nothing new.
+/// Base class of methods for linear two-class models that train in a single step and whose releases
+/// are all known in advance. With the same key the result is the same, so a repeated run releases
+/// nothing new.
 class LinearMethod : public Method {
  public:
   /// Returns the releases that training makes, without those that precede it
   /// (MethodContext::before).
   virtual std::vector<privacy::Release> releases() const = 0;
-  /// Trains the model. Returns the weights of the features, in their original scale, and the bias.
-  /// Has task.gate charge its releases before it draws their noise.
+  /// Trains the model. Returns the weights for features in their original scale, then the bias.
+  /// Charges every release through task.gate before it draws the noise.
   virtual std::vector<float> fit(const LinearTask& task) const = 0;
 
   double epsilon() const override { return epsilon_of(facts_.unit_rows); }
@@ -86,7 +86,7 @@ class LinearMethod : public Method {
   LinearMethod(const TrainConfig& config, const LinearProblem& facts)
       : config_(config), facts_(facts) {}
 
-  /// Has the gate charge all of releases(); for a method that draws its noise itself.
+  /// Charges all of releases() through the gate. For a method that draws its noise itself.
   void pass_gate(Gate& gate) const;
 
   /// Describes the mechanism for the certificate. epsilon, delta and method of `promise` are
@@ -104,8 +104,8 @@ class LinearMethod : public Method {
   std::vector<float> weights_;
 };
 
-/// Makes a linear method M; function for MethodEntry::make. Throws BudgetError if the budget does
-/// not suffice.
+/// Makes a linear method of class M; used as MethodEntry::make. Throws BudgetError if the budget
+/// does not suffice.
 template <class M>
 std::unique_ptr<Method> make_linear_method(const MethodContext& context) {
   try {

@@ -51,8 +51,8 @@ class LinearRisk {
   /// Returns the product of the Hessian at the w of the last gradient() call with p [d].
   std::vector<double> curvature_product(std::span<const double> p);
 
-  /// Returns gradient(w) in the widest floating-point type of the processor: 64 digits on x86-64,
-  /// where double has 53. Several times slower.
+  /// Returns gradient(w) in the widest floating-point type of the processor: 64 binary digits on
+  /// x86-64, where double has 53. Several times slower.
   std::vector<Extended> extended_gradient(std::span<const Extended> w);
 
   const RiskSettings& settings() const { return settings_; }
@@ -73,9 +73,10 @@ class LinearRisk {
   ThreadTeam team_;
 };
 
-/// Returns a bound on the rounding error (L2 norm) of the gradient of the risk at |w| = norm, for
-/// any data set of at most settings.max_examples examples with `dimension` numbers each. unit: unit
-/// roundoff, 2^-53 for LinearRisk::gradient.
+/// Returns an upper bound on the L2 norm of the rounding error of the risk's gradient, as computed
+/// by LinearRisk, at weights w with |w| = norm. It holds for every data set of at most
+/// settings.max_examples examples with d = dimension. unit: unit roundoff of the number type, 2^-53
+/// for LinearRisk::gradient().
 double risk_rounding(const RiskSettings& settings, std::size_t dimension, double norm, double unit);
 
 /// Objective to be minimised: J(w) = risk + regulariser / 2 |w|^2 + linear . w.
@@ -83,13 +84,13 @@ struct RiskProblem {
   double regulariser = 0.0;         ///< > 0
   std::vector<double> linear = {};  ///< [d], or empty for 0
   double linear_bound =
-      0.0;                 ///< bound on |linear|, except with a probability that is part of delta
+      0.0;  ///< bound on |linear|; it may fail with a probability that delta includes
   double tolerance = 0.0;  ///< maximum norm of the gradient of J
 };
 
-/// Returns the number of iterations after which gradient descent has a gradient within the
-/// tolerance, rounding included, for all data within `settings`. Returns nullopt if that is not
-/// proved, or would take more than 10^7. It is a function of public numbers.
+/// Returns a number of iterations after which gradient descent provably has a gradient within
+/// problem.tolerance, rounding included, on every data set within `settings`. Returns nullopt if
+/// there is no proof, or if it takes more than 10^7 iterations. Depends on public numbers only.
 ///
 /// With n <= settings.max_examples examples J is L-smooth, L = curvature max_examples +
 /// regulariser, and its minimum is at most W from 0, because J(w*) <= J(0). Descent from 0 makes

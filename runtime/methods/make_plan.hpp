@@ -37,12 +37,12 @@ bool needs_filter(const TrainConfig& config, const PrivacyPlan& plan);
 /// Returns the order of the Renyi divergences that a privacy filter adds up for a plan with noise.
 double filter_order(PrivacyPlan plan);
 
-/// Throws BudgetError if the epsilon of the planned releases exceeds config.epsilon, or if its
+/// Throws BudgetError if the epsilon of the planned releases exceeds config.epsilon, or if the
 /// guarantee is too weak to be meaningful.
 void check_budget(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Returns how many steps can be made from step `first` on, at most `wanted`, so that epsilon is
-/// not exceeded together with the releases in `already`.
+/// Returns the largest number of steps, at most `wanted`, from step `first` on that together with
+/// the releases `already` stay within epsilon.
 std::uint64_t affordable_steps(const PrivacyPlan& plan, std::span<const privacy::Release> already,
                                double epsilon, std::uint64_t first, std::uint64_t wanted);
 

@@ -61,8 +61,9 @@ struct TrainingInputs {
   const Dataset& train;
   const Backend& backend;
   SharedKey key;
-  Gate& gate;  ///< charges releases, and adds noise to sums on the host; has the same key
-  Ranks* ranks = &alone();  ///< processes that train together; `train` is this rank's range
+  Gate& gate;  ///< charges releases, and adds noise to sums on the host; draws it from `key`
+  /// Processes that train one model together; `train` is this process's range of the data.
+  Ranks* ranks = &alone();
   /// Public pre-trained weights to start from, [d]; the entry NaN means that the weight is drawn at
   /// random. Empty: all are drawn.
   std::span<const float> initial = {};
@@ -86,7 +87,7 @@ inline bool is_per_example(const std::string& array) {
 }
 
 /// Returns the state without the arrays that have one number per example (kPerExampleArrays). A run
-/// that resumes under another key uses only this part, because the rows may have changed.
+/// that resumes under another key uses only the rest, because the training data may have changed.
 MethodState released_part(MethodState state);
 
 /// A training algorithm. Each method is one file with its options, state, privacy plan and part of
@@ -110,8 +111,8 @@ class Method {
   /// Returns the budget of a privacy filter that must admit every release; nullopt if the releases
   /// are known in advance to stay within epsilon.
   virtual std::optional<privacy::Budget> filter() const { return std::nullopt; }
-  /// Returns the releases of training that are charged when the run begins. Not empty for a method
-  /// that pays for all of them at once.
+  /// Returns the releases of training that are charged when the run begins; empty if the method
+  /// charges them step by step.
   virtual std::vector<privacy::Release> releases_at_start() const { return {}; }
   /// Returns the epsilon, at the same delta and noise, if neighbouring data sets differ by one
   /// example instead of a unit of several. It shows the cost of a larger unit. It is not a
@@ -119,39 +120,42 @@ class Method {
   virtual double epsilon_of_one_example() const = 0;
   virtual std::uint64_t steps() const = 0;
   virtual std::uint64_t steps_per_epoch() const { return 1; }
-  /// Describes in one line what the run guarantees and does.
+  /// Returns one line for the user: the privacy guarantee, and the main settings of the training.
   virtual std::string describe() const = 0;
   /// Returns reasons why the trained model must not be released; empty if it may be.
   virtual std::vector<std::string> obstacles() const { return {}; }
 
   // Training.
 
-  /// Initialises the training at step 0. budget: has everything that was charged so far.
+  /// Initialises the training at step 0. budget: contains all charges so far.
   virtual void start(const TrainingInputs& inputs, const PrivacyBudget& budget) = 0;
   /// Initialises the training from a checkpoint. If the key is not the one that `state` was made
   /// with, `state` must be the result of released_part().
   virtual void restore(const TrainingInputs& inputs, const MethodState& state) = 0;
   virtual MethodState state() const = 0;
-  /// Returns whether the ledger has a charge for everything that a run has released when it has
-  /// made `step` steps and reported `epsilon` as spent. Call restore() first.
+  /// Returns whether the ledger has charges for everything that the run has released up to `step`.
+  /// The arguments after `ledger`: number of steps made, and epsilon that the run reported as
+  /// spent. Call restore() first.
   virtual bool accounts_for(const privacy::Ledger&, std::uint64_t /*step*/,
                             double /*epsilon*/) const {
     return true;
   }
-  /// After restore(): switches to a key other than the one that the state was made with. Everything
-  /// after `step` is then new and will be charged. Throws BudgetError if that is not possible.
+  /// Call after restore() if the run's key was lost and a new one is used. Steps after `step` are
+  /// then new releases, which are charged. Throws BudgetError if a new key is not possible, e.g.
+  /// because all releases were charged once, in advance.
   virtual void fresh_key(PrivacyBudget& budget, std::uint64_t step) = 0;
 
-  /// Returns the total number of steps that the budget allows, including the `step` steps that are
-  /// done. Throws BudgetError if no more are allowed.
+  /// Returns the total number of steps that the budget allows, including those done (second
+  /// argument). Throws BudgetError if no more are allowed.
   virtual std::uint64_t last_step(const PrivacyBudget&, std::uint64_t) const { return steps(); }
-  /// Charges the budget for steps from `step` to at most `until`, and for releases that must
-  /// precede them. Returns one past the last step that is paid for: `step` if the budget is spent.
+  /// Charges the budget for steps `step` to `until` - 1, or fewer if it does not suffice, and for
+  /// releases that must precede them. Returns one past the last step that was charged: `step` if
+  /// the budget is spent.
   virtual std::uint64_t authorise(PrivacyBudget& budget, std::uint64_t step,
                                   std::uint64_t until) = 0;
-  /// Makes steps `step` to `until` - 1, which authorise() has paid for. Reports them to inputs.gate
-  /// before their noise is drawn. Returns one past the last step made; it is less than `until` only
-  /// if the method pays for releases one by one and the budget is spent.
+  /// Makes steps `step` to `until` - 1, which authorise() has charged. The gate checks each before
+  /// its noise is drawn. Returns one past the last step made; it is less than `until` only if the
+  /// method charges its releases one by one and the budget is spent.
   virtual std::uint64_t train(std::uint64_t step, std::uint64_t until) = 0;
 
   /// Returns the current parameters [d] of the model that is released.
@@ -187,8 +191,8 @@ class Method {
   virtual Diagnostics diagnostics() { return {}; }
 };
 
-/// Returns the reason not to release a model if the method's privacy proof assumes real numbers and
-/// does not cover rounding. what: name of the mechanism.
+/// Returns the text of a reason not to release a model: the privacy proof of the method assumes
+/// real numbers and does not cover rounding. what: name of the mechanism.
 std::string real_numbers_obstacle(const std::string& what);
 
 }  // namespace cudp

@@ -15,7 +15,7 @@ struct MethodEntry {
   std::string name;
   std::string option_group = "Methods";  ///< heading of its options in --help and config.toml
   std::vector<Option> options;           ///< options that belong to this method
-  std::vector<std::string> uses;         ///< keys of options that it shares with other methods
+  std::vector<std::string> uses;  ///< keys of options that the method shares with other methods
   /// Keys of options that its config may contain although they have no effect.
   std::vector<std::string> ignores;
   /// Whether gradients are stochastic. Presets of data sets, tuned for such methods, then apply.
@@ -27,19 +27,19 @@ struct MethodEntry {
   bool counts_in_its_proof = false;
   bool gives_privacy = true;  ///< if false, a run needs no budget, and releases nothing
   bool cpu_only = false;
-  /// Whether the method can be made, with its noise multiplier, from settings and number of
-  /// examples alone, in less than a second. It is then made while published data are still being
-  /// read.
+  /// Whether the method and its noise multiplier can be computed from the settings and the number
+  /// of examples alone, in less than a second. If so, this happens while a data set of known size
+  /// is still being read.
   bool plans_ahead = false;
   bool on_ranks = true;  ///< trains on several ranks, each with a range of the examples
   /// Whether gradients are transformed coordinate by coordinate before clipping (AdaCliP).
   bool transforms_gradients = false;
-  /// Why the method does not support units of privacy with several examples; empty: it supports
-  /// them.
+  /// Reason why the method does not support units of privacy with several examples; empty if it
+  /// supports them.
   std::string_view units_unsupported;
   bool adapts_step_size = false;  ///< supports --schedule adaptive, from released gradients
-  /// Message for users of settings tuned for dpsgd, if these do not suit the method: why, and what
-  /// to type. Empty: they do.
+  /// Message for users whose settings (e.g. of a preset) are tuned for dpsgd, if such settings do
+  /// not suit this method: the reason, and the flags to type. Empty if they suit it.
   std::string_view own_tuning;
   /// Keys of options; if the user sets one of them, own_tuning is not shown.
   std::vector<std::string> tuned_by;
@@ -48,13 +48,13 @@ struct MethodEntry {
   /// Computes settings from others, after all were read. Throws InputError if they are
   /// inconsistent.
   void (*complete)(TrainConfig&) = nullptr;
-  /// Adapts the config to the network and the format of the data, without reading private rows.
-  /// Throws InputError.
+  /// Adapts the config to the network and to the format of the data, which reveals nothing about
+  /// private rows. Throws InputError.
   void (*fit)(TrainConfig&, const Network&, const Dataset& format) = nullptr;
   std::unique_ptr<Method> (*make)(const MethodContext&) = nullptr;
 };
 
-/// Makes a method of class M; function for MethodEntry::make.
+/// Makes a method of class M; used as MethodEntry::make.
 template <class M>
 std::unique_ptr<Method> make_method(const MethodContext& context) {
   return std::make_unique<M>(context);

@@ -7,7 +7,7 @@
 
 namespace cudp {
 
-/// Function that returns alpha > 0, the unnormalised noise level of a step.
+/// Function that returns alpha > 0 for a step; the noise of the step is proportional to it.
 using NoiseOfStep = std::function<double(std::uint64_t step)>;
 
 /// Returns the noise of steps 0 <= t < steps relative to step 0, alpha(t) / alpha(0), as spans of

@@ -14,15 +14,15 @@ class ReleaseObserver;  // runtime/gate/release_observer.hpp
 
 enum class SelectionNoise { gumbel, laplace };
 
-/// Report-noisy-min: returns the index of the smallest score after adding independent noise of
-/// scale sensitivity / epsilon to each, as the largest of -score + noise. Gumbel noise is skewed,
-/// so its sign matters: the smallest of score + Gumbel would be another mechanism, with up to (k -
-/// 1) times the privacy loss for k scores. Requires that scores are finite and not empty.
+/// Report-noisy-min: returns the index i with the largest -score_i + noise_i, with independent
+/// noise of scale sensitivity / epsilon. Gumbel noise is skewed, so its sign matters: the smallest
+/// of score + Gumbel would be another mechanism, with up to (k - 1) times the privacy loss for k
+/// scores. Requires that scores are finite and not empty.
 ///
-/// Gumbel: the first result of noisy_smallest. Laplace: computed in double from 52 bits each, words
-/// 0 .. 2 k - 1 of the stream, so its proof holds for real numbers only.
+/// Gumbel: the first index that noisy_smallest() returns. Laplace: computed in double from 52 bits
+/// each, words 0 .. 2 k - 1 of the stream, so its proof holds for real numbers only.
 ///
-/// release_observer: receives the choice; may be null.
+/// release_observer: receives the returned index; null if there is none.
 std::size_t noisy_min(std::span<const double> scores, double sensitivity, double epsilon,
                       SelectionNoise noise, const RandomStream& stream,
                       ReleaseObserver* release_observer = nullptr);
@@ -49,15 +49,15 @@ inline constexpr std::size_t kFirstDigits = 2;
 inline constexpr std::size_t kAllDigits = 26;
 
 /// Returns the indices of the `count` smallest of ln E_i + rate score_i, in order, where E_i = -ln
-/// U_i with uniform U_i. digits: first words of every U_i, [scores.size(), kFirstDigits]. It
-/// computes in double with a bound on the error, and returns nullopt if that bound leaves the order
-/// open.
+/// U_i with uniform U_i. digits: first words of every U_i, [scores.size(), kFirstDigits]. Computes
+/// in double with a bound on the error; returns nullopt if, within that bound, another order is
+/// possible.
 std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double> scores,
                                                           std::size_t count, double rate,
                                                           std::span<const std::uint32_t> digits);
 /// Returns the result of quick_noisy_order(), computed in multiple precision from all digits of
-/// every U_i, [scores.size(), kAllDigits]. Throws std::runtime_error if the digits leave the order
-/// open, which has probability below 2^-100.
+/// every U_i, [scores.size(), kAllDigits]. Throws std::runtime_error if these digits do not
+/// determine the order, which has probability below 2^-100.
 std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::size_t count,
                                            double rate, std::span<const std::uint32_t> digits);
 

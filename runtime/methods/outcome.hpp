@@ -8,7 +8,8 @@
 
 namespace cudp {
 
-/// Released result of a finished private run, to compare a run without privacy with.
+/// Released result of a finished private run, with which a run without privacy (--method sgd) is
+/// compared.
 struct Comparison {
   std::string run;  ///< folder of the run
   std::string dataset;
@@ -17,14 +18,15 @@ struct Comparison {
   double test_accuracy = 0.0;
 };
 
-/// Reads the released result from release/ in a run's folder. Throws InputError unless the run is
+/// Returns the dataset, method, epsilon and test accuracy of a finished run, read from the files in
+/// its folder's release/. run: path of the run's folder. Throws InputError unless the run is
 /// finished, has privacy and released a test accuracy.
 Comparison read_comparison(const std::string& run);
 
 void to_json(nlohmann::ordered_json& json, const Comparison& comparison);
 void from_json(const nlohmann::ordered_json& json, Comparison& comparison);
 
-/// How long a training was; reported together with its guarantee.
+/// Length and noise of a finished training, which are reported together with its guarantee.
 struct Outcome {
   std::uint64_t steps = 0;
   std::optional<double> sigma = {};  ///< noise multiplier, if there is one

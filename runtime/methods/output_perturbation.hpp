@@ -18,9 +18,9 @@ namespace cudp {
 /// is Lambda-strongly convex, so the minimum moves by at most 1 / Lambda. Lambda is lambda N, with
 /// the public or noisy N, so it is the same for neighbours. A solver's result has a gradient of at
 /// most tau, rounding included, and is at most tau / Lambda from the minimum: S = (1 + 2 tau) /
-/// Lambda, for adding and for removing. It is then rounded to a grid, a public power of two, by at
-/// most half a grid step in each coordinate, and so is a neighbour's. This adds sqrt(d) grid to S,
-/// a millionth of it.
+/// Lambda, for adding and for removing. Each coordinate is then rounded to a multiple of g, a
+/// public power of two, i.e. changed by at most g / 2, and so is a neighbour's. This adds sqrt(d) g
+/// to S, a millionth of it.
 ///
 /// Differences from the paper: noise is Gaussian, with the mu that makes it exactly (epsilon,
 /// delta)-DP (privacy/rdp/gaussian.hpp), instead of noise with density exp(-epsilon |b|).

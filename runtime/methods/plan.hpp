@@ -16,7 +16,7 @@ namespace cudp {
 /// states an epsilon.
 inline constexpr std::uint64_t kLargestGroup = 16;
 
-/// Fraction of delta that is reserved for bounds that fail with a tiny probability
+/// Fraction of delta that is reserved for bounds that may fail with a tiny probability
 /// (PrivacyPlan::failure).
 inline constexpr double kFailureShare = 1e-9;
 
@@ -25,12 +25,11 @@ inline constexpr double kFailureShare = 1e-9;
 inline constexpr double kMaxEpsilon = 200.0;
 inline constexpr double kMaxDelta = 0.1;  ///< exclusive
 
-/// Minimum noise multiplier. Noise must be at least 2^16 steps of the grid on which sums are
-/// computed (rounded_normal.hpp), and the clipping norm may be as few as 2^20 of these steps
-/// (fixed_point.hpp).
+/// Minimum noise multiplier. Sums are integer multiples of a grid g. The noise must be at least
+/// 2^16 g (rounded_normal.hpp), and the clipping norm may be as small as 2^20 g (fixed_point.hpp).
 inline constexpr double kMinNoiseMultiplier = 0x1p-4;
-/// Maximum noise multiplier. Noise may be at most 2^40 steps of the grid on which sums are
-/// computed, and the clipping norm may be 2^21 of these steps.
+/// Maximum noise multiplier. Sums are integer multiples of a grid g. The noise may be at most 2^40
+/// g, and the clipping norm may be as large as 2^21 g.
 inline constexpr double kMaxNoiseMultiplier = 0x1p18;
 
 /// Consecutive steps with the same noise: from the end of the previous span to step `until`,
@@ -92,7 +91,7 @@ struct PrivacyPlan {
   PlanMemo memo = {};
 
   Draw draw() const;
-  /// Returns the number of the release that step `step` is part of.
+  /// Returns the index of the release that a step is part of.
   std::uint64_t release_of(std::uint64_t step) const {
     return epoch_steps > 0 ? step / epoch_steps : step;
   }
@@ -115,8 +114,9 @@ struct PrivacyPlan {
 /// is exact. Requires 0 < batch <= n.
 std::uint64_t poisson_threshold(double batch, double n);
 
-/// Returns the noisy sums of steps first <= t < last; consecutive equal ones are merged. An epoch
-/// of random allocation is returned whole, if any of its steps is among them.
+/// Returns the releases (noisy gradient sums) of steps first <= t < last; consecutive equal ones
+/// are merged into one entry with a count. An epoch of random allocation is returned whole, if any
+/// of its steps is among them.
 std::vector<privacy::Release> step_releases(const PrivacyPlan& plan, std::uint64_t first,
                                             std::uint64_t last);
 
@@ -133,13 +133,15 @@ privacy::AccountantOptions accountant_options(const PrivacyPlan& plan);
 privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Release> releases,
                                 double coarseness = 1.0);
 
-/// Returns a bound on epsilon at the plan's delta less plan.failure, from the plan's cache if it is
-/// there. Throws what privacy::Accountant throws.
+/// Returns a bound on the epsilon of a composition of releases at the plan's delta less
+/// plan.failure. Takes it from the plan's cache if it was computed before. Throws what
+/// privacy::Accountant throws.
 privacy::PrivacyBound epsilon_bound(const PrivacyPlan& plan,
                                     const privacy::Composition& composition,
                                     const privacy::AccountantOptions& options);
 
-/// Throws InputError if examples are allocated to steps whose noise differs.
+/// Throws InputError if the plan has random allocation (epoch_steps > 0) and noise that differs
+/// between steps.
 void check_allocation(const PrivacyPlan& plan);
 
 /// Encodes a plan for a checkpoint, without `before`, `count_epsilon` and `memo`.

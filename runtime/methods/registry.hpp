@@ -16,11 +16,11 @@ const MethodEntry* find_method(std::string_view name);
 /// Returns the entry of a training method. Throws InputError if there is no method of that name.
 const MethodEntry& method_entry(std::string_view name);
 
-/// Returns whether the method uses an option. True for options that do not belong to particular
-/// methods.
+/// Returns whether this method has the option with this key (its name in config files, e.g.
+/// "clip"). True for every option that is not specific to some methods, such as "seed".
 bool takes(const MethodEntry& method, std::string_view key);
-/// Returns whether a resolved config of this method may contain the option, although it has no
-/// effect.
+/// Returns whether a config file of this method may contain the option with this key although it
+/// has no effect.
 bool ignores(const MethodEntry& method, std::string_view key);
 
 }  // namespace cudp

@@ -20,15 +20,16 @@ std::vector<Option> risk_options();
 /// Returns the keys of the options in RiskOptions, and "l2".
 std::vector<std::string> risk_option_keys();
 
-/// Throws InputError if the regularised risk is not strongly convex, i.e. l2 is not positive.
+/// Throws InputError unless config.l2 is positive, which makes the regularised risk strongly
+/// convex.
 void check_risk(TrainConfig& config);
 
 /// Returns the settings of the risk from the config. max_examples: upper bound on the number of
 /// examples.
 RiskSettings risk_settings(const TrainConfig& config, Loss loss, double max_examples);
 
-/// Returns the description of the minimised risk for a certificate. regulariser: weight of |w|^2 /
-/// 2. tolerance: maximum norm of the gradient at the computed minimum.
+/// Returns the description of the risk and its minimum for a certificate. regulariser: weight of
+/// |w|^2 / 2. tolerance: maximum norm of the gradient at the computed minimum.
 privacy::MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser,
                                       double tolerance);
 

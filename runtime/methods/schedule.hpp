@@ -20,13 +20,14 @@ float float_below(double x);
 double learning_rate(const TrainConfig& config, std::uint64_t steps, std::uint64_t steps_per_epoch,
                      std::uint64_t step);
 
-/// The scalars of every step that are fixed before training starts: learning rate, noise, bias
-/// corrections, weight averaging, clipping norm.
+/// Computes the scalars of each step (learning rate, noise, Adam's bias corrections, weight
+/// averaging, clipping norm) from settings and privacy plan, which are fixed before training
+/// starts.
 class Schedule {
  public:
   Schedule(const TrainConfig& config, const PrivacyPlan& plan, std::uint64_t steps_per_epoch);
 
-  /// step: counted from 0.
+  /// Returns the learning rate of a step. step: counted from 0.
   double learning_rate(std::uint64_t step) const;
   StepScalars at(std::uint64_t step) const;
 

@@ -3,8 +3,8 @@
 
 namespace cudp::python {
 
-/// Each of these functions adds the Python functions and classes of one topic to the extension
-/// module.
+/// Adds the functions for privacy accounting to the extension module. Each function below adds one
+/// other part.
 void bind_accounting(nanobind::module_& m);
 void bind_training(nanobind::module_& m);
 void bind_budget(nanobind::module_& m);

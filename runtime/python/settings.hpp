@@ -8,9 +8,9 @@
 
 namespace cudp::python {
 
-/// Returns settings that Python passed as a dict of bool, int, float and str. Error messages name a
-/// setting as a flag of the program ("--epsilon"). "_" in a key counts as "-". Throws InputError on
-/// an unknown key, and suggests the most similar known one. command: name of the command, for the
+/// Converts a dict of bool, int, float and str, passed by Python, to settings. Error messages name
+/// a setting by its flag ("--epsilon"), like those of the program. "_" in a key counts as "-".
+/// Throws InputError on an unknown key, naming the nearest. command: name of the command, for the
 /// message.
 Settings settings_of(const nanobind::dict& given, const std::vector<Option>& options,
                      const std::string& command);

@@ -124,8 +124,9 @@ struct FoundMpi {
   std::string missing;  ///< reason why no library was found
 };
 
-/// Opens the MPI library that this process was started for, as far as its environment shows;
-/// otherwise Open MPI, then MPICH. CUDP_MPI_LIBRARY in the environment names another file.
+/// Opens the MPI library whose launcher started this process, if the environment shows which;
+/// otherwise Open MPI, or if that is missing MPICH. CUDP_MPI_LIBRARY in the environment names
+/// another file.
 const FoundMpi& found_mpi();
 
 }  // namespace cudp

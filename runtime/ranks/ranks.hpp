@@ -11,14 +11,14 @@
 
 namespace cudp {
 
-/// Whether waiting for rank 0 has a time limit (Ranks::timeout). It has none while rank 0 works
-/// alone between two commands.
+/// Whether the time for which ranks wait for rank 0 is limited (Ranks::timeout). It is not while
+/// rank 0 works alone between two commands.
 enum class Patience : std::uint8_t { limited, unlimited };
 
-/// The processes that train together. All of them call the same functions in the same order and
-/// with the same `what`, the name of the call for messages. Rank 0 has the run's folder. Every
-/// function but check and abort returns when all ranks have called it. It throws RanksError if they
-/// do not, or if one of them has ended the training.
+/// The ranks: processes that train one model together. All must call the same functions of this
+/// class in the same order, with the same `what`, a name of the call for messages. Rank 0 has the
+/// run's folder. Every function but check() and abort() returns when all ranks have called it; it
+/// throws RanksError if a rank does not, or has ended the training.
 class Ranks {
  public:
   Ranks() = default;
@@ -59,14 +59,14 @@ class RanksError : public Error {
   using Error::Error;
 };
 
-/// Returns the only rank of a training in a single process.
+/// Returns the Ranks object for a training in a single process, which is rank 0 of 1.
 Ranks& alone();
 
-/// Replaces each number, a multiple of `unit`, by its sum over all ranks. Sums are exact below 2^53
-/// units.
+/// Replaces each number by its sum over all ranks. Requires integer multiples of `unit`; sums below
+/// 2^53 unit are exact.
 void sum_multiples(Ranks& ranks, const char* what, std::span<double> numbers, double unit);
 
-/// Replaces the text by that of rank 0.
+/// Replaces `text` by that of rank 0.
 void broadcast_text(Ranks& ranks, const char* what, std::string& text);
 std::vector<std::string> gather_text(Ranks& ranks, const char* what, const std::string& mine);
 

@@ -39,8 +39,9 @@ class SharedBoard {
 
   int ranks() const { return ranks_; }
   Slot& slot(int rank) { return page_->slots[rank]; }
-  /// Buffers of kChunk numbers: numbers(rank) of each rank, and one common to all.
+  /// Returns the buffer of a rank, kChunk numbers, which other ranks can read.
   std::int64_t* numbers(int rank) { return numbers_ + static_cast<std::size_t>(rank) * kChunk; }
+  /// Returns the buffer that all ranks share, kChunk numbers.
   std::int64_t* common() { return numbers(ranks_); }
 
   /// Ends the training on all ranks. Only the first call has an effect.
@@ -67,8 +68,8 @@ class SharedBoard {
   std::int64_t* numbers_;
 };
 
-/// One rank that communicates through a SharedBoard. watch: called from time to time while the rank
-/// waits; may end the training.
+/// A rank that communicates with the others through a SharedBoard. watch: called from time to time
+/// while the rank waits; may end the training.
 class SharedRanks final : public Ranks {
  public:
   SharedRanks(SharedBoard& board, int rank, std::chrono::milliseconds timeout,

@@ -7,16 +7,18 @@
 
 namespace cudp {
 
-/// What several private runs on the same rows spend together.
+/// Privacy cost of several runs on the same rows together.
 struct SpentTogether {
   double delta = 0.0;
-  double as_chosen = 0.0;    ///< epsilon if a run may have been chosen by looking at another
-  double fixed_ahead = 0.0;  ///< epsilon if none was
+  /// Epsilon if settings of a run may have been chosen by looking at an earlier one.
+  double as_chosen = 0.0;
+  double fixed_ahead = 0.0;  ///< epsilon if none were
 };
 
-/// Returns a page that compares runs: promises, figures, what privacy costs compared with a run
-/// without it, and what the private runs spend together (empty: they cannot be added up). Headed
-/// NOT FOR RELEASE if a run is, or if figures were not paid for.
+/// Returns a page that compares runs: privacy guarantees, test figures, the loss in quality
+/// compared with a run without privacy, and `together`, the cost of the private runs together
+/// (nullopt if they cannot be added up). The page is headed NOT FOR RELEASE if a run is not for
+/// release, or if some figures were measured on private rows without noise.
 page::Document comparison(const std::vector<NamedFacts>& runs,
                           const std::optional<SpentTogether>& together);
 

@@ -49,7 +49,7 @@ struct Chart {
   std::string y;
   std::vector<Curve> curves;
   std::optional<double> y_min = {};
-  std::string description = {};  ///< what the chart shows, for readers who do not see it
+  std::string description = {};  ///< content of the chart in words, for readers who do not see it
 };
 
 struct Code {
@@ -70,7 +70,7 @@ struct Document {
   std::string subtitle;
   /// Line at the top if the page, or the run it describes, is not for release; empty if it is.
   std::string not_for_release;
-  std::vector<std::string> reasons;  ///< why it is not for release
+  std::vector<std::string> reasons;  ///< reasons why the page or the run is not for release
   std::vector<std::string> alarms;   ///< other warnings
   std::vector<Section> sections;
 };

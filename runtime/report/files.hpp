@@ -14,7 +14,8 @@ inline constexpr const char* kReportPage = "report.html";
 inline constexpr const char* kPrivacyText = "PRIVACY.txt";
 inline constexpr const char* kModelCard = "README.md";
 
-/// Files of a run that its pages are made from, as text. A file that does not exist is empty.
+/// Contents of the files of a run from which its report pages are made. The text of a file that
+/// does not exist is empty.
 struct ReportFiles {
   std::string certificate;          ///< privacy.json; empty without privacy
   std::string settings;             ///< config.toml
@@ -22,7 +23,8 @@ struct ReportFiles {
   std::string holdout;              ///< holdout.json
   std::string schema;               ///< schema.toml
   std::optional<TensorFile> model;  ///< names, shapes and metadata of model.safetensors, no values
-  /// Whether the rows of metrics are from private/metrics.jsonl, whose figures were not paid for.
+  /// Whether `metrics` is private/metrics.jsonl, whose exact figures of private test rows no budget
+  /// covers.
   bool has_unpaid = false;
 };
 
@@ -33,7 +35,7 @@ ReportFiles read_release_files(const std::filesystem::path& release);
 /// InputError if one cannot be read.
 ReportFiles read_run_files(const std::filesystem::path& run);
 
-/// Returns the rows of metrics.jsonl. Throws InputError if the text is damaged.
+/// Returns the lines of metrics.jsonl. Throws InputError if the text is damaged.
 std::vector<MetricsRow> rows_of(const ReportFiles& files);
 
 }  // namespace cudp

@@ -6,18 +6,18 @@
 
 namespace cudp {
 
-/// Number of the pages' format, which a certificate states (`pages`). A change of the bytes that
-/// the same files give needs a new number, so that `cudp verify` compares no page with one of
-/// another format.
+/// Version of the pages' format, which certificates state in the field `pages`. It must be
+/// increased with every change of the bytes of a page made from the same files, so that `cudp
+/// verify` compares only pages of the same format.
 inline constexpr int kPagesFormat = 4;
 
-/// Returns the report of a run: the promise in words, the questions of NIST SP 800-226 with their
-/// answers, curves, data, settings, and how to check it. A function of `files` alone. Throws
-/// InputError if a file is damaged.
+/// Returns the report of a run: the privacy guarantee in words, the questions of NIST SP 800-226
+/// with their answers, curves, data, settings, and how to check the run. A function of `files`
+/// alone. Throws InputError if a file is damaged.
 page::Document privacy_report(const ReportFiles& files);
 
-/// Returns the model card without its front matter: the promise in words, and how to load the
-/// weights. A function of `files` alone. Throws InputError if a file is damaged.
+/// Returns the model card without its front matter: the privacy guarantee in words, and how to load
+/// the weights. A function of `files` alone. Throws InputError if a file is damaged.
 page::Document model_card(const ReportFiles& files);
 
 /// The pages of release/, each a function of the other files there. `card` has no front matter.
@@ -28,14 +28,15 @@ struct Pages {
 /// Makes the pages of release/. Throws InputError if a file is damaged.
 Pages make_pages(const ReportFiles& files);
 
-/// Returns the front matter of a new model card, as model hubs read it: the licence that the
-/// settings state, tags, the data set's name, and figures of public test rows. The user may edit it
-/// in README.md.
+/// Returns the YAML front matter of a new model card, in the form of model hubs: the licence that
+/// the settings state, tags, the data set's name, and figures of public test rows. The user may
+/// edit it in README.md.
 std::string front_matter_of(const ReportFiles& files);
 
 /// A model card (README.md) split into its YAML front matter and the text.
 struct SplitCard {
-  std::string front_matter;  ///< with its marks and the empty line after it; empty if there is none
+  /// Including its lines "---" and the empty line after it; "" if there is none.
+  std::string front_matter;
   std::string body;
 };
 SplitCard split_card(const std::string& card);

@@ -11,7 +11,7 @@ namespace cudp {
 /// the certificate and the settings, or "Not stated".
 std::vector<page::Section> questions_of(const RunFacts& facts);
 
-/// Returns the table's columns with their public bounds; nothing without a schema.
+/// Returns a list of the table's columns with their public bounds; empty if the run has no schema.
 std::vector<page::Block> columns_of(const RunFacts& facts);
 
 }  // namespace cudp

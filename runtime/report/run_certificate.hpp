@@ -20,7 +20,7 @@ struct RunCertificate {
   double number(const char* key) const;
   /// Returns the list of texts in a field of the certificate; empty if there is no such field.
   std::vector<std::string> texts(const char* key) const;
-  /// Whether the unit of privacy is not the row.
+  /// Returns whether the unit of privacy is something other than a single row, e.g. a person.
   bool has_unit() const { return !stated.unit.empty(); }
 };
 

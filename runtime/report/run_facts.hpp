@@ -24,7 +24,7 @@ struct RunFacts {
   /// Returns the text of a setting; empty if it is not set.
   std::string setting(const char* key) const;
   bool is_private() const { return certificate.has_value(); }
-  /// Whether the last row of metrics has figures of test rows.
+  /// Returns whether the last line of metrics has figures of test rows.
   bool has_figures() const { return !rows.empty() && !rows.back().test.empty(); }
   /// Returns model, method and data set as text: "cnn, dpsgd, on mnist".
   std::string subject() const;
@@ -33,7 +33,7 @@ struct RunFacts {
 /// Parses the files of a run. Throws InputError if one is damaged.
 RunFacts facts_of(const ReportFiles& files);
 
-/// Returns the metric with this key, or the first one of the kind.
+/// Returns the metric with this key; if there is none, the first metric of the kind.
 const Metric& metric_of(PredictionKind kind, const std::string& key);
 
 /// Returns a metric's name with the word test: "test accuracy".

@@ -16,14 +16,14 @@ namespace cudp {
 std::string curve_metric(const std::vector<MetricsRow>& rows, const std::string& stated,
                          bool test_is_public);
 
-/// Starts to draw a PNG with a metric and epsilon over epochs, from `rows` of the metrics file.
-/// metric: key of the metric, left out if it was not measured; for regression models RMSE is drawn.
-/// Returns false if there are no rows.
+/// Starts to draw a PNG with a test metric and epsilon over epochs. rows: lines of the metrics
+/// file. metric: key of the metric, left out if it was not measured; for regression models RMSE is
+/// drawn. mode: permissions of the file. Returns false if there are no rows.
 bool start_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                   const std::filesystem::path& picture, const std::string& metric, unsigned mode,
                   Pictures& pictures);
-/// Draws a PNG with a metric and epsilon over epochs, and waits for it (start_curves). Returns
-/// false if there are no rows, or if gnuplot is missing or fails.
+/// As start_curves(), but waits until the PNG is drawn. Returns false if there are no rows, or if
+/// gnuplot is missing or fails.
 bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                  const std::filesystem::path& picture, const std::string& metric = "test_accuracy",
                  unsigned mode = 0644);

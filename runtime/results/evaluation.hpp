@@ -93,7 +93,8 @@ struct Evaluation {
     /// ROC curve of the class, without points that are close to others. Empty if undefined, and for
     /// the first of two classes.
     std::vector<RocPoint> roc;
-    std::vector<PrecisionRecallPoint> precision_recall;  ///< like `roc`
+    /// Precision-recall curve, also without points that are close to others.
+    std::vector<PrecisionRecallPoint> precision_recall;
   };
   std::vector<ClassFigures> of_class;    ///< [classes]
   std::vector<std::uint64_t> confusion;  ///< [classes, classes]: row label, column predicted class

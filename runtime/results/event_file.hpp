@@ -12,8 +12,8 @@ namespace cudp {
 /// row. Events have no time, because the duration of a step depends on private rows.
 std::string encode_events(const std::vector<MetricsRow>& rows);
 
-/// TensorBoard event file of a run, in a folder that the user chose. Its content always is
-/// encode_events() of the rows in metrics.jsonl.
+/// TensorBoard event file of a run, in a folder that the user chose. Its content is always
+/// encode_events() of the lines in metrics.jsonl.
 class EventFile {
  public:
   static constexpr const char* kName = "events.out.tfevents.0.cudp";

@@ -13,16 +13,16 @@
 
 namespace cudp {
 
-/// Which figures of held-out rows are released (a confusion matrix, or error sums), and with how
-/// much noise. It depends on public settings only and is fixed before the first release.
-/// Neighbouring data sets differ by one unit of privacy, of up to unit_rows rows.
+/// Plan for the release of test figures of rows held out of the training data: a noisy confusion
+/// matrix, or noisy sums of errors. It depends on public settings only and is fixed before the
+/// first release. Neighbouring data sets differ by one unit of privacy, of up to unit_rows rows.
 ///
 /// The figures, together with the noisy number of training examples (noise size_noise), are
 /// (epsilon, delta)-DP for a unit that is held out, whatever the model is. A unit that is trained
 /// on is covered by the training's own bound. The larger of the two bounds holds for every unit
 /// (privacy/README.md).
 struct HoldoutPlan {
-  double share = 0.0;
+  double share = 0.0;    ///< fraction of the units that are held out; 0: none are
   double epsilon = 0.0;  ///< 0 if no figures are released
   double delta = 0.0;
   /// Noise multiplier of each figure: standard deviation / maximum contribution of a row.
@@ -41,10 +41,11 @@ struct HoldoutPlan {
 /// / width)^j for j = 1, 2, 4. A model of classes needs one release, the confusion matrix.
 inline constexpr std::uint64_t kTargetFigures = 4;
 
-/// Returns the plan with the least noise with which the figures are (epsilon, delta)-DP. target:
-/// whether the model is a regression. size_noise: standard deviation of the noise on the number of
-/// training examples; 0 if that is public. Throws BudgetError if releasing that number has already
-/// spent epsilon, or if the noise would be too large.
+/// Returns the plan with the least noise for which the figures are (epsilon, delta)-DP. share:
+/// fraction of the units that are held out. target: whether the model is a regression. size_noise:
+/// standard deviation of the noise on the number of training examples; 0 if that is public. Throws
+/// BudgetError if releasing that number has already spent epsilon, or if the noise would be too
+/// large.
 HoldoutPlan plan_holdout(double share, double epsilon, double delta, bool target, double size_noise,
                          std::uint64_t unit_rows);
 
@@ -57,9 +58,9 @@ struct HoldoutFigures {
   std::vector<ErrorBar> bars;
 };
 
-/// Computes the figures of held-out rows and releases them with noise; `gate` charges the budget
-/// and adds the noise. predictions: of the final model for the held-out rows. bounds: of the
-/// regression target; empty for classes.
+/// Computes the figures of held-out rows and releases them with noise. gate: charges the budget and
+/// adds the noise. predictions: of the final model for the held-out rows. bounds: of the regression
+/// target; empty for classes.
 HoldoutFigures release_holdout(const HoldoutPlan& plan, const Predictions& predictions, int classes,
                                const TargetBounds& bounds, Gate& gate);
 

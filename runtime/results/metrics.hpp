@@ -27,11 +27,11 @@ std::string percent_text(double share);
 /// Kind of prediction of a model: one of several classes, or a number.
 enum class PredictionKind { classes, target };
 
-/// Returns all metrics for a kind of model, with accuracy or RMSE first.
+/// Returns all metrics for a kind of prediction; the first one is accuracy, or RMSE.
 std::span<const Metric> metrics(PredictionKind kind);
 PredictionKind prediction_kind(const Evaluation& evaluation);
 
-/// Values of all metrics that were measured on a test set.
+/// Values of all metrics of a model on a test set; empty if there is none.
 struct Metrics {
   std::vector<double> values;  ///< in the order of metrics(kind); empty if there is no test set
   PredictionKind kind = PredictionKind::classes;

@@ -36,7 +36,8 @@ ModelInputs inputs_of(const DataSplit& data);
 void add_inputs(TensorFile& file, const ModelInputs& inputs);
 
 /// Reads the description of a model's inputs from its metadata. source: name of the model's file.
-/// Fields that a model of an earlier version lacks stay empty. Throws InputError.
+/// Fields that are missing, as in a model of an earlier version, stay empty. Throws InputError if
+/// the description is damaged.
 ModelInputs read_inputs(const TensorFile& file, const std::string& source);
 
 }  // namespace cudp

@@ -43,8 +43,8 @@ inline bool reaches(float probability, double threshold) {
 
 /// Returns the class predicted with a threshold: the second of two classes if its probability
 /// reaches the threshold, else the first. Without a threshold, returns predicted_class(loss,
-/// logits). Returns -1 if that does. A threshold requires a loss that gives probabilities of two
-/// classes.
+/// logits). Returns -1 if predicted_class(loss, logits) is -1. A threshold requires a loss that
+/// gives probabilities of two classes.
 int predicted_class(Loss loss, std::span<const float> logits, std::optional<double> threshold);
 
 /// Throws InputError "FLAG: expected ..., found ..." unless a threshold is meaningful: for two
@@ -52,7 +52,7 @@ int predicted_class(Loss loss, std::span<const float> logits, std::optional<doub
 void check_threshold(const std::string& flag, Loss loss, int outputs);
 
 /// Computes the probability of each class, by softmax, or by the logistic function if there is a
-/// single logit. They are NaN if predicted_class() is -1. logits: [outputs]. probabilities:
+/// single logit. All are NaN if predicted_class() is -1. logits: [outputs]. probabilities:
 /// [classes], written. Requires a loss that gives probabilities.
 void class_probabilities(Loss loss, std::span<const float> logits, std::span<float> probabilities);
 

@@ -12,8 +12,8 @@ namespace cudp {
 /// evaluate_with, threads, micro_batch.
 EngineSettings forward_settings(const TrainConfig& config);
 
-/// Computes a model's predictions, whichever method trained it. Owns an engine that only computes
-/// logits.
+/// Computes a model's predictions, whatever method trained the model. Owns an engine that only
+/// computes logits.
 class Predictor {
  public:
   /// settings: for an engine that only computes logits (forward_settings()).

@@ -30,8 +30,8 @@ struct ReleasedModel {
   /// Tokenizer and vocabulary; null unless inputs are texts.
   std::shared_ptr<const TextCoder> coder;
   ModelInputs inputs;  ///< how inputs are computed from a table or from images
-  /// Where pre-trained weights that training began with came from. The privacy guarantee does not
-  /// cover their data. nullopt: none.
+  /// Origin of the pre-trained weights from which the training started. The privacy guarantee does
+  /// not cover the data that they were trained on. nullopt: there were none.
   std::optional<privacy::Certificate::PublicInput> initial_weights = {};
 };
 
@@ -41,9 +41,10 @@ std::string shape_text(const Shape& shape);
 /// Returns the bytes of model.safetensors, with PyTorch's names and layouts.
 std::string encode_model(const ReleasedModel& model);
 
-/// Returns the bytes that encode_model wrote if `file`, decoded from `path`, is a released model of
-/// this network: a file with further metadata, numbers or bytes differs from them. Needs no
-/// embedding. Throws InputError as read_released_model.
+/// Returns the bytes that encode_model() writes for the model in `file`, which was decoded from
+/// `path`. If the bytes at `path` differ, that file contains more than a released model of this
+/// network, e.g. further metadata. Does not read the embedding. Throws InputError if it is not the
+/// file of a released model.
 std::string encode_again(const TensorFile& file, const std::filesystem::path& path,
                          const Network& network);
 
@@ -51,9 +52,10 @@ std::string encode_again(const TensorFile& file, const std::filesystem::path& pa
 /// itself. Throws InputError if there is none.
 std::filesystem::path find_released_model(const std::filesystem::path& place);
 
-/// Reads a model.safetensors, and vocabulary.txt in the same folder. vectors: where to find the
-/// embedding. Throws InputError if it is not the file of a released model, or if words or embedding
-/// are missing or differ from those it was trained with.
+/// Reads a model.safetensors, and vocabulary.txt in the same folder. vectors: location of the
+/// embedding, if the model does not store it. Throws InputError if it is not the file of a released
+/// model, or if words or embedding are missing or differ from those with which the model was
+/// trained.
 ReleasedModel read_released_model(const std::filesystem::path& file, const VectorPlace& vectors);
 
 // Functions that read parts of a released model, for code that checks files which may be wrong.
@@ -62,8 +64,8 @@ ReleasedModel read_released_model(const std::filesystem::path& file, const Vecto
 const std::string& released_text(const TensorFile& file, const char* key,
                                  const std::string& source);
 
-/// Returns where pre-trained weights that training began with came from; nullopt if there were
-/// none.
+/// Returns the origin of the pre-trained weights from which the training started; nullopt if there
+/// were none.
 std::optional<privacy::Certificate::PublicInput> released_initial_weights(const TensorFile& file);
 
 /// Returns the settings of the features that the model was trained on: kind, groups, whether

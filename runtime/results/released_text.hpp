@@ -19,11 +19,12 @@ inline constexpr const char* kVocabularyFile = "vocabulary.txt";
 /// the name and SHA-256 of its file or, with TextOptions::store_embedding, the vectors themselves.
 void add_text(TensorFile& file, const TextCoder& coder);
 
-/// Writes to `to` what add_text wrote to `from`, the file at `model`, and nothing else. Throws
-/// InputError if the words or stored vectors are missing, or if an option or digest is malformed.
+/// Copies from `from` to `to` the metadata and tensors that add_text() writes, and nothing else.
+/// model: path from which `from` was read. Throws InputError if the words or stored vectors are
+/// missing, or if an option or digest is malformed.
 void copy_text(const TensorFile& from, const std::filesystem::path& model, TensorFile& to);
 
-/// Where to find the embedding of a released model that does not store it.
+/// Location of the embedding of a released model that does not store it.
 struct VectorPlace {
   std::string file;  ///< file to use instead of the one that the model names; empty: that one
   std::string dir;   ///< path of the data folder
@@ -36,16 +37,17 @@ std::shared_ptr<const TextCoder> read_text(const TensorFile& file,
                                            const std::filesystem::path& model,
                                            const VectorPlace& vectors);
 
-/// What a model's network must know about its texts, read from the model's files alone. columns:
-/// length of the vectors that the model stores; 0 if they are in another file or there are none.
+/// Properties of a model's vocabulary on which its network's shape depends. rows: number of word
+/// ids. columns: length of the word vectors that the model stores; 0 if they are in another file or
+/// there are none.
 struct ReleasedWords {
   int rows = 0;
   int columns = 0;
   bool has_vectors = false;
 };
 
-/// Reads what a model's network must know about its texts; nullopt if it was not trained on texts.
-/// Throws InputError if its word list is missing.
+/// Reads these properties from the model's files alone; nullopt if the model was not trained on
+/// texts. Throws InputError if its word list is missing.
 std::optional<ReleasedWords> released_words(const TensorFile& file,
                                             const std::filesystem::path& model);
 

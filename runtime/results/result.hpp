@@ -16,10 +16,10 @@ namespace cudp {
 /// Result of a finished run, as printed and as stored in private/result.json.
 struct RunResult {
   std::string test_set = "public";  ///< public, private or none
-  Metrics test;                     ///< files contain those with Metric::in_result
+  Metrics test;                     ///< private/result.json has those with Metric::in_result
   /// Most frequent class of the test set; nullopt if there is no test set or no class.
   std::optional<std::string> majority_class;
-  double epsilon = 0.0;  ///< of everything that the run released; infinite without privacy
+  double epsilon = 0.0;  ///< epsilon of everything that the run released; infinite without privacy
   double delta = 0.0;
   /// Epsilon and delta of the training alone; set only if rows were held out.
   std::optional<double> training_epsilon, training_delta;

@@ -15,9 +15,9 @@ namespace cudp {
 
 /// Which rows to score with a model, and which columns to keep with the scores.
 struct ScoringRequest {
-  /// Where the rows come from, as load_test_data() reads them; the path "-" is a table on standard
-  /// input. A schema is needed only for models of earlier versions. If there is one, it must match
-  /// the model's.
+  /// Location of the rows, as for load_test_data(); the path "-" is a table on standard input. A
+  /// schema is needed only for models of earlier versions. If there is one, it must match the
+  /// model's.
   DataRequest data;
   bool labels = true;      ///< if false, labels may be absent and are not used
   bool ids = false;        ///< keep the cells of the id column, if the table has one
@@ -39,8 +39,8 @@ struct ScoredBlock {
 class Scorer {
  public:
   /// model: must outlive the scorer. model_name: for messages. Throws InputError if the data cannot
-  /// be read, or does not match what the model was trained on: columns, categories, classes,
-  /// bounds, shape.
+  /// be read, or does not match the model's training data in columns, categories, classes, bounds
+  /// or shape.
   Scorer(const ReleasedModel& model, const std::string& model_name, const ScoringRequest& request,
          const Backend& backend, Reporter& reporter);
   ~Scorer();

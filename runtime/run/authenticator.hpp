@@ -11,23 +11,23 @@
 namespace cudp {
 
 /// Makes and checks message authentication codes (keyed BLAKE2b, by libsodium) under a key derived
-/// from a run's random key. Without that key nobody can make a file that the run accepts as its
-/// own, or test guesses about data against a code.
+/// from a run's random key. Without that key it is impossible to forge a file that the run accepts
+/// as its own, or to test a guess about the data by comparing codes.
 class Authenticator {
  public:
   explicit Authenticator(const RandomKey& key);
 
-  /// Returns the authentication code of `bytes`, 64 hexadecimal digits. purpose: makes codes for
-  /// different uses differ.
+  /// Returns the authentication code of `bytes`, 64 hexadecimal digits. purpose: kind of file;
+  /// equal bytes have different codes for different purposes.
   std::string tag(std::string_view purpose, std::string_view bytes) const;
-  /// Returns whether `tag` is the authentication code of `bytes`, in a time that does not depend on
-  /// where it differs.
+  /// Returns whether `tag` is the authentication code of `bytes` for this purpose. Compares in
+  /// constant time.
   bool matches(std::string_view purpose, std::string_view bytes, std::string_view tag) const;
 
-  /// Returns authentication codes of a training set, 16 bytes for each block of 256 examples, so
-  /// that a rank can compute those of its own range. A code covers the examples' features or word
-  /// ids and labels, in order, their sampling indices and units of privacy, and the index of the
-  /// block in the whole set.
+  /// Returns authentication codes of a training set, 16 bytes for each block of 256 examples.
+  /// (Blocks, so that each rank can compute the codes of its own range.) A code covers the
+  /// examples' features or word ids and labels, in order, their sampling indices and units of
+  /// privacy, and the index of the block in the whole set.
   std::string block_tags(const Dataset& train, int threads) const;
 
  private:
@@ -35,8 +35,9 @@ class Authenticator {
 };
 
 /// Combines the codes of all blocks of a data set into one authentication code of the data set.
-/// train: the data set, or the range of it that has the first example. part: name of the data set,
-/// which the code also covers.
+/// train: the data set, or on ranks the range of it that has the first example. block_tags: codes
+/// of all blocks, from Authenticator::block_tags(). part: name of the data set, which the code also
+/// covers.
 std::string data_tag(const Authenticator& authenticator, const Dataset& train,
                      const std::string& block_tags, std::string_view part = "data");
 
@@ -46,7 +47,8 @@ struct AuthenticatedFile {
   std::string tag;  ///< authentication code; "" if the file has none
 };
 
-/// Writes a file with an authentication code, atomically and durably, readable by the owner only.
+/// Writes `content` with its authentication code to a file, atomically, and syncs it to disk. Only
+/// the owner can read it. purpose: as for Authenticator::tag().
 void write_authenticated(const std::filesystem::path& path, std::string_view purpose,
                          std::string_view content, const Authenticator& authenticator);
 /// Reads a file and its authentication code, without checking the code. Throws Error if it cannot

@@ -8,15 +8,15 @@
 
 namespace cudp {
 
-/// Budget files (budgets for several trainings) that a training is charged to, in addition to its
-/// own budget; stored in TrainConfig::of. A config read from a file has none; a resumed run reads
-/// them from its folder.
+/// Budget files to which a training is charged, in addition to its own budget. A budget file has
+/// one privacy budget that several trainings share. Stored in TrainConfig::of; a config read from a
+/// file has none, and a resumed run reads them from its folder.
 struct BudgetsInUse {
   std::vector<std::string> files;  ///< paths of the budget files
 };
 
-/// An exclusive lock between processes and threads, for as long as the object lives. The
-/// constructor waits for it.
+/// Holds an exclusive lock, between processes and threads, as long as the object lives. The
+/// constructor waits until the lock is free.
 class FileLock {
  public:
   /// path: a file, which is created if it does not exist. Throws Error with the system's reason.
@@ -31,12 +31,12 @@ class FileLock {
   int file_;
 };
 
-/// A file with a privacy budget for several trainings and what they have spent, locked for as long
-/// as the object lives.
+/// A file with a privacy budget that several trainings share, and their charges. It is locked as
+/// long as the object lives.
 class BudgetFile {
  public:
-  /// Reads the file. Throws BudgetError if it is missing or damaged, because it is then unknown
-  /// what was spent.
+  /// Locks and reads the file. Throws BudgetError if it is missing or damaged, because then it is
+  /// unknown how much of the budget was spent.
   explicit BudgetFile(std::filesystem::path path);
 
   /// Creates a budget file, or checks that an existing one has the same epsilon and delta. Throws
@@ -46,7 +46,7 @@ class BudgetFile {
   privacy::RunFilter& filter() { return filter_; }
   const privacy::RunFilter& filter() const { return filter_; }
   const std::filesystem::path& path() const { return path_; }
-  /// Replaces the file durably with the current state.
+  /// Writes the current state to the file, atomically, and syncs it to disk.
   void save() const;
 
  private:

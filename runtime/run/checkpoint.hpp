@@ -10,8 +10,8 @@
 
 namespace cudp {
 
-/// The state of a training in progress, with facts from which a resume checks that it is the same
-/// program on the same data.
+/// Content of a checkpoint file: the state of a training, and facts that are compared when it is
+/// resumed, so that it continues with the same program on the same data.
 struct Checkpoint {
   TrainingState training;
   std::uint64_t parameters = 0;  ///< number of parameters of the model
@@ -22,17 +22,19 @@ struct Checkpoint {
   std::string unit;              ///< column of the unit of privacy; "" if each row is a unit
   std::string data;  ///< authentication code of the training set (data_tag), under the run's key
   std::uint64_t key_check = 0;  ///< key_check() of the run's current random key
-  /// Whether the ledger was lost once and restored from a checkpoint, so that charges after that
-  /// checkpoint are missing. That is harmless while the same key repeats the same releases, but not
-  /// after the key is lost.
+  /// Whether the ledger file was lost once and restored from a checkpoint, without the charges
+  /// after that checkpoint. This is harmless as long as the run has the same key and repeats the
+  /// same releases, but not if the key is lost too.
   bool ledger_was_lost = false;
 };
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);
-/// Decodes a checkpoint. Throws Error that says what is damaged. source: name of the file.
+/// Decodes a checkpoint. Throws Error, with the damaged part, if that fails. source: name of the
+/// file, for messages.
 Checkpoint decode_checkpoint(const std::string& bytes, const std::string& source);
 
-/// Writes FOLDER/checkpoint-STEP durably, then removes all but the two newest checkpoints.
+/// Writes FOLDER/checkpoint-STEP and syncs it to disk, then removes all but the two newest
+/// checkpoints.
 void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
                      const Authenticator& authenticator);
 
@@ -41,12 +43,13 @@ struct StoredCheckpoint {
   AuthenticatedFile file;  ///< content and authentication code of the file
   std::filesystem::path path;
 
-  /// Returns whether the file's authentication code is right, so that a run with this key wrote it.
+  /// Returns whether the file's authentication code is valid, i.e. whether a run with the
+  /// authenticator's key wrote it.
   bool is_authentic(const Authenticator& authenticator) const;
 };
 
-/// Returns the newest undamaged checkpoint of a folder; nullopt if there is none. Calls `damaged`
-/// with a message for each damaged one.
+/// Returns the newest undamaged checkpoint of a folder; nullopt if there is none. damaged: called
+/// with a message for each damaged checkpoint.
 std::optional<StoredCheckpoint> newest_checkpoint(
     const std::filesystem::path& folder, const std::function<void(const std::string&)>& damaged);
 

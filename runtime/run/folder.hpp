@@ -42,11 +42,13 @@ class RunFolder {
 
   std::filesystem::path log() const { return owner("log.txt"); }
   std::filesystem::path key() const { return owner("key"); }
-  /// File with the key under which figures of held-out rows were released, or were about to be.
+  /// File that records the random key (its key_check()) under which noisy test figures of held-out
+  /// rows were released. It is written just before the release.
   std::filesystem::path holdout_key() const { return owner("holdout-released"); }
   std::filesystem::path ledger() const { return owner("ledger"); }
   std::filesystem::path diagnostics() const { return owner("diagnostics.jsonl"); }
-  /// File with the run's result. It is written last, so a run that has it is complete.
+  /// File with the run's result. It is the last file that a run writes, so a run that has it is
+  /// complete.
   std::filesystem::path result() const { return owner("result.json"); }
 
  private:
@@ -59,19 +61,21 @@ struct ReservedFolder {
   bool made_parent = false;
 };
 
-/// Creates the folder runs/NAME-TIME (TIME in UTC), with a number appended if it exists. Throws
-/// Error if it cannot be created.
+/// Creates the folder runs/NAME-TIME (TIME in UTC), with a number appended if that folder exists.
+/// Throws Error if it cannot be created.
 ReservedFolder reserve_run_folder(std::string name);
 
-/// A run folder under construction. It is created next to its final path and moved there when it is
-/// complete, so that a run folder either does not exist or can be resumed.
+/// A run folder under construction. It is created under a temporary name next to its final path,
+/// and moved there when a run can be resumed from it. So no other process sees a run folder that
+/// cannot be resumed.
 class NewRunFolder {
  public:
   /// path: final path of the folder. Throws InputError if it exists and is not an empty folder;
   /// Error if the folder cannot be created.
   explicit NewRunFolder(std::filesystem::path path);
   explicit NewRunFolder(ReservedFolder reserved);
-  /// Removes what was not published, and the final path if it was created for this run.
+  /// Unless publish() was called: removes the folder, and the final path if it was created for this
+  /// run.
   ~NewRunFolder();
   NewRunFolder(const NewRunFolder&) = delete;
   NewRunFolder& operator=(const NewRunFolder&) = delete;
@@ -90,8 +94,8 @@ class NewRunFolder {
 /// Throws InputError unless `path` does not exist or is an empty folder.
 void check_free(const std::filesystem::path& path);
 
-/// Throws InputError if `path` is a training of a tuning, or a file in it. The tuning alone may
-/// continue such a training or release it: its certificate counts all of them together.
+/// Throws InputError if `path` is in the folder of a training that `cudp tune` started. Only the
+/// tuning may resume or release its trainings, because its certificate counts all of them together.
 void check_not_of_tuning(const std::filesystem::path& path);
 
 }  // namespace cudp

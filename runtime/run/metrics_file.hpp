@@ -9,8 +9,8 @@
 namespace cudp {
 
 /// Writes a run's progress to a file for a monitoring system, in the textfile format of Prometheus'
-/// node exporter. It has the numbers of the progress bar, which are public. It is replaced at most
-/// once a second, each time by a complete file.
+/// node exporter. The file has the numbers of the progress bar, which are public. It is replaced
+/// atomically, at most once a second.
 class MetricsFile {
  public:
   /// run: name of the run, used as a label. Throws InputError if the file cannot be written.
@@ -18,7 +18,8 @@ class MetricsFile {
 
   void progressed(const Progress& progress);
   void checkpointed();
-  /// Writes that the training is finished or interrupted.
+  /// Updates the file when the training is finished or interrupted: it then states that no training
+  /// is running.
   void ended();
 
   /// Returns the content of the file. checkpoint: time of the last checkpoint, if there is one.

@@ -13,44 +13,48 @@
 
 namespace cudp {
 
-/// Returns the text of NOT-FOR-RELEASE.txt.
+/// Returns the text of NOT-FOR-RELEASE.txt, with the reasons why the run must not be released.
 std::string note_of(const std::vector<std::string>& reasons);
 
 /// Writes the results of a run, and decides for each file whether it goes into release/ or, if it
-/// is not for release, into private/. Without privacy all of it is private, and release/ has a note
-/// that states so. Accuracies on test rows that are not public are private. No picture of held-out
-/// rows is drawn: whether gnuplot accepts their numbers, and which files exist, would reveal
-/// something about them.
+/// is not for release, into private/. Without privacy all results go into private/, and release/
+/// has a note that states so. Metrics on test rows that are not public go into private/. No picture
+/// of held-out rows is drawn: whether gnuplot accepts their numbers, and which files exist, would
+/// reveal something about them.
 class Outputs {
  public:
   Outputs(RunFolder folder, const Experiment& experiment);
 
   /// Writes the complete settings.
   void write_config(const TrainConfig& config) const;
-  /// Writes the certificate; nothing without privacy. If it states a reason why the run is not for
-  /// release, other than that it is not finished, also writes a text file with the reasons into
+  /// Writes the certificate; nothing without privacy. If it states reasons why the run must not be
+  /// released, other than that it is not finished, also writes these to NOT-FOR-RELEASE.txt in
   /// release/.
   void write_certificate(const privacy::Certificate& certificate) const;
-  /// Writes the report pages of release/ (runtime/report/pages.hpp) from this certificate and the
-  /// files that exist; nothing without privacy. Call it before write_certificate(), so that a
-  /// finished run with a certificate has its pages.
+  /// Writes the report pages of release/ (runtime/report/pages.hpp), made from this certificate and
+  /// the other files of release/; nothing without privacy. Call it before write_certificate(), so
+  /// that a finished run with a certificate has its pages.
   void write_pages(const privacy::Certificate& certificate) const;
-  /// Writes the rows so far. Does not wait for the disk: a later checkpoint writes them again.
+  /// Writes the lines of metrics so far. Does not sync them to disk, because a later checkpoint
+  /// writes them again.
   void write_metrics(const std::vector<MetricsRow>& metrics) const;
-  /// Writes the rows of a complete run and syncs them to disk. Call before write_pages(), which
-  /// reads them: after a crash the pages must not stand beside earlier rows.
+  /// Writes all lines of metrics of a complete run and syncs them to disk. Call before
+  /// write_pages(), which reads them; otherwise a crash could leave pages that do not agree with
+  /// the metrics file.
   void write_last_metrics(const std::vector<MetricsRow>& metrics) const;
-  /// Writes the model, its words if it is for texts, and its schema if it is for a table.
+  /// Writes the model, for a model of texts also its vocabulary, and for a model of a table its
+  /// schema.
   void write_model(const ReleasedModel& model) const;
   /// Writes the released figures of held-out rows. classes: names of the classes.
   void write_holdout(const HoldoutFigures& figures, const std::vector<std::string>& classes) const;
-  /// Writes the evaluation on the test set, and starts to draw it, except for held-out rows.
-  /// pictures: null if none are drawn.
+  /// Writes the evaluation on the test set, and starts to draw its pictures. Draws none for
+  /// held-out rows, or if `pictures` is null.
   void write_evaluation(const Evaluation& evaluation, const std::vector<std::string>& classes,
                         const std::string& title, Pictures* pictures) const;
-  /// Returns the metrics without numbers that must stay in private/.
+  /// Returns the metrics without the numbers that must stay in private/.
   std::vector<MetricsRow> public_part(const std::vector<MetricsRow>& metrics) const;
-  /// Starts to draw metric and epsilon over epochs. Returns false if there are no metrics.
+  /// Starts to draw a picture of test metric and epsilon over epochs. Returns false if there are no
+  /// lines of metrics.
   bool start_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
                     const privacy::Certificate& certificate, Pictures& pictures) const;
 

@@ -13,34 +13,37 @@
 
 namespace cudp {
 
-/// Returns a description of the unit of privacy of these data, which budget files compare.
+/// Returns a description of the unit of privacy of these data. A budget file accepts only trainings
+/// with the same description.
 std::string protected_unit(const DataSplit& data);
 
-/// Charges a training to budget files, which several trainings share. Charges are durable before
-/// the training releases anything, and are never undone.
+/// Charges one training to budget files (BudgetFile), whose budgets several trainings share.
+/// Charges are on disk before the training releases anything, and are never undone.
 ///
-/// If its number of examples is private, a training is planned after a noisy number was released.
-/// It is then charged twice: an estimate before that release, and the plan's cost before anything
-/// else is released.
+/// If the number of examples is private, a training is planned only after a noisy number was
+/// released. It is then charged in two steps: an estimate before that release, and the cost of the
+/// plan, in place of the estimate, before anything else is released.
 class Reservation {
  public:
   Reservation() = default;
-  /// note: description of the training, which the budget files list.
+  /// budgets: paths of the budget files. note: description of the training, which is written to the
+  /// budget files next to each of its charges.
   Reservation(BudgetsInUse budgets, std::string note);
 
   bool has_budgets() const { return !files_.empty(); }
 
   /// Charges an estimate for a training that is about to release the noisy number of its examples;
-  /// does nothing if the number is public. Throws BudgetError, stating what is left, if a budget
-  /// does not suffice: then nothing was charged.
+  /// does nothing if the number is public. Throws BudgetError, with the rest of the budget, if a
+  /// budget does not suffice; no file is charged then.
   void charge_count(const Training& training);
-  /// Charges the cost of the training's plan, in place of the estimate if there is one. Throws as
-  /// charge_count does.
+  /// Charges the cost of the training's plan, in place of the estimate if there is one. Throws
+  /// BudgetError if a budget does not suffice; no file is charged then.
   void charge_plan(const Training& training);
   /// Charges the whole training once more, because its key was lost and steps will be repeated.
   void charge_again(const Training& training);
   /// Charges trainings that together are (epsilon, delta)-DP for this unit of privacy, a
-  /// description as of protected_unit(). Throws as charge_count does.
+  /// description as of protected_unit(). Throws BudgetError if a budget does not suffice; no file
+  /// is charged then.
   void charge_stated(const std::string& unit, double epsilon, double delta);
 
   /// Writes the paths of the budget files into the run's folder, for a resume.

@@ -22,8 +22,8 @@
 namespace cudp {
 
 /// Callbacks of a program (such as the Python module) that trains in its own process instead of
-/// starting `cudp`. The training thread calls them. No signal handler is installed then: the
-/// program says itself when to stop.
+/// starting `cudp`. The training thread calls them. No signal handler is installed then; the
+/// program stops a training by interrupts().
 class RunCaller {
  public:
   RunCaller() = default;
@@ -31,19 +31,20 @@ class RunCaller {
   RunCaller(const RunCaller&) = delete;
   RunCaller& operator=(const RunCaller&) = delete;
 
-  /// Returns whether to stop at the next checkpoint. Called between steps.
+  /// Returns whether the training should stop at its next checkpoint. Called between steps.
   virtual bool interrupts() = 0;
   /// Called when lines of metrics were added. rows: all lines so far, without numbers that must
   /// stay in private/.
   virtual void measured(const std::vector<MetricsRow>& rows) = 0;
 };
 
-/// A training together with its folder: stores what is needed to resume it, and reports to the
-/// user.
+/// A training together with its folder. Stores everything that is needed to resume it, and reports
+/// to the user.
 class Run final : public TrainingObserver {
  public:
-  /// experiment: result of prepare(). caller: null if the run is stopped by signals. reporter and
-  /// caller must outlive the run.
+  /// experiment: result of prepare(). caller: callbacks of a program that trains in its own
+  /// process; null for `cudp` itself, which is stopped by signals. reporter and caller must outlive
+  /// the run.
   Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Reporter& reporter,
       RunCaller* caller = nullptr);
 
@@ -53,7 +54,7 @@ class Run final : public TrainingObserver {
   std::uint64_t key_check = 0;
   Authenticator authenticator;   ///< authentication codes under the run's key
   std::string data_tag;          ///< authentication code of the data, see data_tag_of
-  bool ledger_was_lost = false;  ///< see Checkpoint
+  bool ledger_was_lost = false;  ///< whether the ledger was lost and restored (Checkpoint)
   std::unique_ptr<Training> training;
   Reservation reservation;  ///< charges to budget files that several trainings share
 
@@ -65,20 +66,21 @@ class Run final : public TrainingObserver {
   Outputs outputs() const { return {folder, training->experiment()}; }
   /// Stores a checkpoint of the current state in the run's folder.
   void save_checkpoint() const { save_checkpoint(*training); }
-  /// Writes the certificate of the plan, which states that the run is not finished, in place of the
-  /// final certificate. So a killed run never leaves results without a certificate.
+  /// Writes a certificate of the planned training, which states that the run is not finished. The
+  /// final certificate replaces it, so a killed run never leaves results without a certificate.
   void write_plan_certificate() const;
-  /// Reports to the user what is trained and what privacy is guaranteed.
+  /// Prints what is trained, and the privacy guarantee, for the user.
   void describe() const;
-  /// Continues the training. Throws Error, with the command that resumes, if a signal interrupts
-  /// it.
+  /// Trains to the end. Throws Error, with the command that resumes, if a signal or the caller
+  /// interrupts it.
   void advance();
 
-  /// Writes the ledger durably into the run's folder before it returns.
+  /// Writes the ledger to the run's folder and syncs it to disk before it returns.
   void charged(const privacy::Ledger& ledger) override;
   void opens(const Training& training) override;
-  /// Moves the folder to its final path and certifies the release of the noisy number of examples.
-  /// Then throws `reason`, which may reveal that number.
+  /// Moves the folder to its final path and writes a certificate for the release of the noisy
+  /// number of examples. Then throws an error with the text of `reason`, which may reveal that
+  /// number.
   void refused(const Training& training, const Error& reason) override;
   void planned(const Training& training) override;
   void checkpoint_due(const Training& training) override { save_checkpoint(training); }
@@ -108,45 +110,47 @@ class Run final : public TrainingObserver {
   bool stopped_ = false;  ///< whether `caller` has interrupted it
 };
 
-/// Starts a run. Checks everything that can be checked before anything is written. Then creates the
-/// run's folder, with a checkpoint before the first step. release_observer: receives all releases;
-/// may be null. caller: see Run. release_observer, ranks and caller must outlive the run; this
-/// process is rank 0 of `ranks`. Throws InputError, BudgetError.
+/// Starts a run. Makes all checks that are possible before a file is written, then creates the
+/// run's folder, with a checkpoint before the first step. release_observer: receives all released
+/// values; may be null. caller: callbacks of a program that trains in its own process, or null.
+/// release_observer, ranks and caller must outlive the run; this process is rank 0 of `ranks`.
+/// Throws InputError, BudgetError.
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
                                ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
                                RunCaller* caller = nullptr);
 
 /// Opens an interrupted run at its newest undamaged checkpoint. `flags` may change only settings
-/// that do not affect the result. arrays: the arrays that the run began with, if its data were
-/// arrays. budgets: budget files to charge; the run must have begun with them. data: the data, if
-/// they are in memory. Throws InputError, BudgetError.
+/// that do not affect the result. arrays: the run's data, if it began with arrays of the calling
+/// program. budgets: budget files that are charged; must be those that the run began with. data:
+/// data already in memory, to be used instead of reading files. Other arguments as for start_run().
+/// Throws InputError, BudgetError.
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
                                 RunCaller* caller = nullptr, const ArraysInUse& arrays = {},
                                 const BudgetsInUse& budgets = {}, const DataInUse& data = {});
 
-/// Throws InputError if the TensorBoard events of the run in `folder` must not be written where
-/// --tensorboard says: its numbers are private, or the path is inside a folder with its results.
-/// folder: empty if not known yet.
+/// Throws InputError if TensorBoard events must not be written to the path of --tensorboard,
+/// because the run's metrics are private, or because the path is inside a folder with results of
+/// the run. folder: the run's folder; empty if not known yet.
 void check_events(const TrainConfig& config, const std::filesystem::path& folder);
 
 /// Returns the command with which a user resumes an interrupted run.
 std::string resume_command(const std::string& run);
 
 /// Returns the result of the run that --resume names, if it is complete; nullopt if it is not.
-/// Throws InputError if the run is a training of a tuning; or, naming the setting, if `flags` would
-/// change its settings.
+/// Throws InputError if the run is one of the trainings inside a tuning (`cudp tune`), or, with the
+/// name of the setting, if `flags` would change a setting of the run.
 std::optional<RunResult> finished_result(const Settings& flags);
 
 /// Whether pictures of the results are drawn at the end of a run.
 enum class DrawPictures { yes, no };
 
 /// Trains to the end, writes the results, and removes the key and the checkpoints. Throws Error,
-/// with the command that resumes, if a signal interrupts it.
+/// with the command that resumes, if a signal or the caller interrupts it.
 RunResult train(Run& run, DrawPictures draw = DrawPictures::yes);
 
-/// Returns the stored result of a run folder; nullopt if its run is not complete. Throws Error if
-/// the file is damaged.
+/// Returns the result that a run has stored in its folder; nullopt if the run is not complete.
+/// Throws Error if the file is damaged.
 std::optional<RunResult> stored_result(const RunFolder& folder);
 
 }  // namespace cudp

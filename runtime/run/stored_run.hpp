@@ -18,23 +18,26 @@ struct StoredRun {
   FolderLock lock;
   Checkpoint checkpoint;
   /// Random key of the run; nullopt if it is lost, or if the user requested fresh noise. Without
-  /// it, repeated steps are new releases and are charged again.
+  /// it, steps that are repeated are new releases and are charged again.
   std::optional<SharedKey> key;
   privacy::Ledger ledger;
-  bool ledger_was_lost = false;  ///< whether the ledger was lost, now or earlier; see Checkpoint
-  TrainConfig config;            ///< settings of the run, with the changes that flags may make
-  std::string why;               ///< reason why there is no key, for the user
+  /// Whether the ledger was lost and restored from a checkpoint, now or earlier.
+  bool ledger_was_lost = false;
+  TrainConfig config;  ///< settings of the run, with the changes by the flags of the resume
+  std::string why;     ///< message for the user: why there is no key; "" if there is one
 };
 
 /// Opens the folder that --resume names, at its newest intact checkpoint. Throws InputError if it
 /// is not a run folder, if flags would change the experiment, or if the checkpoint or the ledger
-/// was not written by the run. Throws BudgetError if it cannot be determined what was spent.
+/// was not written by the run. Throws BudgetError if it cannot be determined how much of the budget
+/// was spent.
 StoredRun open_stored_run(const Settings& flags, Reporter& reporter);
 
-/// Throws InputError if data, model or unit of privacy are not the run's. If repeated steps would
-/// draw the same noise as before, everything must be the same to the bit: program, arithmetic, and
-/// training examples in order, because the same noise on two different sums would reveal their
-/// difference. If rows are held out, all examples must be the same in any case.
+/// Checks that `experiment` matches the stored run; throws InputError if data, model or unit of
+/// privacy differ. If the run has its key, repeated steps draw the same noise as before; then
+/// program, arithmetic and training examples, in order, must be the same to the bit, because the
+/// same noise on two different sums would reveal their difference. If rows are held out, all
+/// examples must be the same in any case.
 void check_same_run(const StoredRun& run, const Experiment& experiment);
 
 /// Returns whether the data are, to the bit and in order, those that the run began with. Requires
@@ -44,15 +47,15 @@ bool has_data_of(const StoredRun& run, const Experiment& experiment);
 /// Returns the name of the column that is the data's unit of privacy; "" if each row is a unit.
 std::string unit_name(const DataSplit& data);
 
-/// Writes the ledger file durably, with an authentication code.
+/// Writes the ledger file with an authentication code, and syncs it to disk.
 void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger,
                   const Authenticator& authenticator);
 
 /// Returns the code by which a checkpoint recognises its training set: a keyed hash of the data,
-/// and one of what they mean (the schema, the loss). If rows are held out, the hash covers training
+/// and one of their meaning (the schema, the loss). If rows are held out, the hash covers training
 /// and held-out rows together, and its key is the one that decided which rows are held out, which
-/// stays when the run gets a new key. Requires that show_features has not been called. On ranks,
-/// the result on rank 0 counts; the others contribute their parts.
+/// stays when the run gets a new key. Requires that show_features has not been called. With several
+/// ranks, only rank 0 calls it; it lets the other ranks compute the codes of their own examples.
 std::string data_tag_of(const Experiment& experiment, const RandomKey& key);
 
 }  // namespace cudp

@@ -7,7 +7,7 @@
 
 namespace cudp {
 
-/// Returns every option of `cudp train`: those of all runs, and those of the methods
+/// Returns all options of `cudp train`: general ones, and those of the methods
 /// (methods/registry.hpp).
 const std::vector<Option>& train_options();
 

@@ -14,7 +14,7 @@ struct Setting {
   std::string place;
 };
 
-/// The settings that one source gives (command line, TOML file or preset), by option key.
+/// Settings from one source (command line, TOML file or preset), by option key.
 using Settings = std::map<std::string, Setting, std::less<>>;
 
 /// Parses TOML with one key per option. A table named after a method has settings that apply if

@@ -11,16 +11,17 @@ namespace cudp {
 /// two settings that contradict each other.
 void apply_settings(const Settings& settings, TrainConfig& config);
 
-/// Combines all sources of settings, in rising priority: defaults, preset, config file, flags.
-/// notes: receives messages for the user. Throws InputError.
+/// Returns the config that results from all sources of settings, in rising priority: defaults,
+/// preset, config file, flags. notes: receives messages for the user. Throws InputError.
 TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& notes);
 
-/// Applies flags to the stored config of a run that is resumed. Throws InputError, naming the
-/// setting, if the flags would change the experiment.
+/// Returns the stored config of a run that is resumed, with the changes by flags. Throws
+/// InputError, naming the setting, if the flags would change the experiment.
 TrainConfig resolve_resumed(const Settings& flags, const TrainConfig& stored);
 
 /// Throws InputError unless all settings that the privacy guarantee needs are set, and all settings
-/// fit together and fit the method. The method may compute settings from others.
+/// fit together and fit the method. May change `config`: the method computes some settings from
+/// others (MethodEntry::complete).
 void check_complete(TrainConfig& config);
 
 enum class Audience {

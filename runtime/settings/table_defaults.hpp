@@ -11,9 +11,9 @@
 
 namespace cudp {
 
-/// Keys of settings that no flag, file or preset sets. For linear models of a table, they are
-/// chosen once the number of rows is known (choose_for_table, "the rule for tables"). This is a
-/// part of TrainConfig but not an option; a written config has the chosen values instead.
+/// Keys of settings that no flag, file or preset sets. For linear models of a table,
+/// choose_for_table() chooses their values when the number of rows is known. This is a part of
+/// TrainConfig but not an option; a config that is written to a file has the chosen values instead.
 struct LeftOpen {
   std::vector<std::string> keys;
 };
@@ -32,18 +32,19 @@ bool has_table_defaults(const TrainConfig& config, const Dataset& format, const 
 /// Returns whether choose_for_table() chooses the batch size.
 bool table_chooses_batch(const TrainConfig& config, const Dataset& format, const Network& network);
 
-/// Chooses the settings in LeftOpen, if has_table_defaults(). Keeps the keys in LeftOpen. Batch,
-/// length, learning rate, averaging and clipping norm follow from the number of examples (public or
-/// released), the budget, the unit of privacy, and the network's shape. They depend on nothing else
-/// about the rows. bench/results/tables.md has this rule for tables, and the tables that it was
-/// chosen on. For other models and data it only lowers an open batch size to the number of
-/// examples.
+/// If has_table_defaults(), chooses the settings whose keys are in LeftOpen, and keeps the keys
+/// there. Batch size, length, learning rate, averaging and clipping norm are functions of the
+/// number of examples (public or released), the budget, the unit of privacy, and the network's
+/// shape, and of nothing else about the rows. bench/results/tables.md has this rule for tables, and
+/// the tables that it was chosen on. For other models and data it only lowers an open batch size to
+/// the number of examples.
 void choose_for_table(TrainConfig& config, const TrainingSize& size, const Dataset& format,
                       const Network& network);
 
-/// Returns a message: the settings that choose_for_table() chose, and from what. For a method that
-/// needs other settings than dpsgd: what it would choose for dpsgd, and what to type. Returns "" if
-/// it chose nothing, or if the user has set the learning rate of such a method.
+/// Returns a message with the settings that choose_for_table() chose, and the facts from which. For
+/// a method that needs other settings than dpsgd: the settings that it would choose for dpsgd, and
+/// the flags to type. Returns "" if it chose nothing, or if the user has set the learning rate of
+/// such a method.
 std::string table_defaults_line(const TrainConfig& config, const TrainingSize& size,
                                 const Dataset& format, const Network& network);
 

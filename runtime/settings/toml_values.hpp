@@ -14,8 +14,8 @@ toml::table parse_toml(std::string_view text, const std::string& source);
 /// Returns "SOURCE, line N" of a node, for messages.
 std::string line_of(const toml::node& node, const std::string& source);
 
-/// Returns a single value. place: its position for messages. expected: what may stand there, such
-/// as "a single value". Throws InputError.
+/// Returns a single value. place: its position for messages. expected: description of a valid value
+/// for the message, such as "a single value". Throws InputError.
 Value toml_value(const toml::node& node, const std::string& place, const char* expected);
 
 }  // namespace cudp

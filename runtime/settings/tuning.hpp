@@ -10,11 +10,12 @@ namespace cudp {
 /// optimizer.
 double default_learning_rate(OptimizerKind optimizer);
 
-/// Removes from a preset the learning rate and the schedule, which were tuned for its optimizer, if
-/// the file or the flags choose another optimizer. Returns what was removed.
+/// If the file or the flags choose another optimizer than a preset: removes from the preset the
+/// learning rate and the schedule, which were tuned for its own optimizer. Returns the removed
+/// settings.
 Settings drop_tuning(Settings& preset, const Settings& file, const Settings& flags);
 
-/// A preset that a run uses, and what was taken from it.
+/// A preset that a run uses, and the settings that were taken from it.
 struct PresetUse {
   std::string name;
   bool typed = true;  ///< false: it was chosen automatically for the data set
@@ -23,12 +24,13 @@ struct PresetUse {
   TrainConfig alone;  ///< config that the preset gives without other sources
 };
 
-/// Returns a message: which preset is used, and which of its settings another source replaced.
+/// Returns a message with the name of the preset, and those of its settings that another source
+/// replaced.
 std::string preset_line(const PresetUse& use, const TrainConfig& resolved);
 
-/// Returns a message if the method needs other settings than those of the preset: which values were
-/// tuned for which method, and what to type. Returns "" if the preset suits the method, has a table
-/// for it, or if `flags` or `file` already set what the method needs.
+/// If the method needs other settings than those of the preset: returns a message with the values
+/// that were tuned for another method, and the flags to type. Returns "" if the preset suits the
+/// method, has a table for it, or if `flags` or `file` already set what the method needs.
 std::string other_method_line(const PresetUse& use, const TrainConfig& resolved,
                               const Settings& file, const Settings& flags);
 

@@ -13,9 +13,9 @@ namespace cudp {
 
 /// A child process that has ended.
 struct EndedChild {
-  std::size_t number = 0;  ///< number that its start was given
+  std::size_t number = 0;  ///< argument `number` of start()
   Exit code = Exit::ok;
-  std::string message;  ///< its error; "" if it succeeded
+  std::string message;  ///< message of its error; "" if it succeeded
 };
 
 /// Child processes, each of which is a copy of this process and does one piece of work. Requires
@@ -28,9 +28,10 @@ class ChildProcesses {
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;
 
-  /// Starts a child process that calls `work` and ends. If `work` throws, the exception gives the
-  /// child's message and exit code. Signals are queued in the child until `work` has installed
-  /// handlers and calls QueuedSignals::release(). Throws Error if the process cannot be created.
+  /// Starts a child process that calls `work` and exits. If `work` throws, the child's message and
+  /// exit code are those of the exception. Signals are queued in the child until `work` has
+  /// installed handlers and calls QueuedSignals::release(). Throws Error if the process cannot be
+  /// created.
   void start(std::size_t number, const std::function<void(const QueuedSignals&)>& work);
   std::size_t running() const { return children_.size(); }
   /// Waits until a child ends or an interrupt signal arrives. Returns whether it was a signal.
@@ -51,8 +52,8 @@ class ChildProcesses {
   std::vector<Child> children_;
 };
 
-/// Calls `work` in a child process and returns its result. Throws Error with the message and exit
-/// code of what `work` throws. An EndOnSignal of this process also ends the child.
+/// Calls `work` in a child process and returns its result. If `work` throws, throws Error with the
+/// same message and exit code. An EndOnSignal of this process also ends the child.
 std::string answer_of_child(const std::function<std::string()>& work);
 
 }  // namespace cudp

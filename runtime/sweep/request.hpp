@@ -13,7 +13,7 @@ namespace cudp {
 /// Values to try for each setting of `cudp train`, by option key.
 using SettingLists = std::map<std::string, std::vector<Setting>, std::less<>>;
 
-/// Flags of `cudp sweep` that are no settings of its runs.
+/// Flags of `cudp sweep` that are not settings of its runs.
 struct SweepFlags {
   std::string file;          ///< TOML file with settings, lists of settings and these keys
   std::string out;           ///< folder of the sweep
@@ -42,12 +42,13 @@ const Option* swept_option(std::string_view key);
 std::vector<Setting> parse_values(const Option& option, const std::vector<std::string>& texts,
                                   const std::string& place);
 
-/// Throws InputError if a value is twice in the list: the same runs would count as two settings.
+/// Throws InputError if a value occurs twice in the list, because the same runs would then count as
+/// two settings.
 void check_distinct(const std::vector<Setting>& values);
 
 /// A command whose TOML file may have lists of settings and the command's own flags.
 struct ListCommand {
-  const char* name = "";  ///< of the command
+  const char* name = "";  ///< name of the command
   const std::vector<Option>& options;
   std::vector<std::string> only_flags = {};  ///< keys that a file may not set
 };
@@ -79,7 +80,7 @@ std::string lists_text(const SettingLists& lists);
 /// Formats the settings and the number of repeats as a sweep file.
 std::string sweep_text(const SweepRequest& request);
 
-/// A combination of settings, which a sweep trains with `repeats` times.
+/// A combination of settings, with which a sweep makes SweepFlags::repeats trainings.
 struct SweepCell {
   Settings settings;
   /// Settings of which the sweep has several values, with the text of this cell's value.
@@ -87,7 +88,8 @@ struct SweepCell {
   TrainConfig config;
 };
 
-/// Returns "key value, key value" of the settings that vary; "" if none do.
+/// Returns "key value, key value" for the settings of which the sweep has several values; "" if
+/// there are none.
 std::string varied_text(const SweepCell& cell);
 
 /// Returns all combinations of the lists, the last setting varying fastest. Settings are in the
@@ -95,12 +97,12 @@ std::string varied_text(const SweepCell& cell);
 /// are too many combinations, each counted `repeats` times.
 std::vector<SweepCell> combinations_of(const SettingLists& lists, std::int64_t repeats = 1);
 
-/// Resolves the config of each combination. Throws InputError if one of them is no valid training,
-/// naming its settings. notes: receives lines for the user that hold for all of them.
+/// Resolves the config of each combination. Throws InputError, with the settings, if one of them is
+/// not valid. notes: receives lines for the user that apply to all of them.
 void resolve_cells(std::vector<SweepCell>& cells, std::vector<std::string>& notes);
 
 /// Returns all combinations of a sweep's settings, with their configs. notes: receives lines for
-/// the user that hold for all of them. Throws InputError.
+/// the user that apply to all of them. Throws InputError.
 std::vector<SweepCell> cells_of(const SweepRequest& request, std::vector<std::string>& notes);
 
 }  // namespace cudp

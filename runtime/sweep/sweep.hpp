@@ -26,32 +26,34 @@ class Sweep {
   Sweep& operator=(const Sweep&) = delete;
   ~Sweep() = default;
 
-  /// size(): number of runs of the whole sweep. to_do(): number of unfinished runs in this
-  /// process's share (--share). jobs(): number of runs at a time.
+  /// Returns the number of runs of the whole sweep.
   std::size_t size() const { return runs_.size(); }
+  /// Returns the number of unfinished runs in this process's part of the sweep (--share).
   std::size_t runs_left() const;
+  /// Returns the number of runs at a time.
   int jobs() const;
 
-  /// Reads the data of the runs that are not finished, and plans each of them. Writes nothing.
-  /// Throws the first error that a run would end with before it releases anything.
+  /// Reads the data of the runs that are not finished, and plans each of them. Writes nothing. If a
+  /// run would fail before its first release, throws its error.
   void prepare();
 
-  /// Returns the spending of each run of the whole sweep. Call after prepare().
+  /// Returns the privacy cost of each run of the whole sweep. Call after prepare().
   std::vector<PlannedSpending> spendings() const;
 
-  /// Trains. Creates the folder first, if it is not there. end: handles signals until the first run
-  /// starts; it is then destroyed, because its thread must not live while processes are forked.
-  /// Throws Error if a run fails or a signal interrupts it; the runs in progress are then ended
-  /// with a checkpoint.
+  /// Makes all unfinished runs of this process's part of the sweep (--share). Creates the folder
+  /// first, if it does not exist. end: handles signals until the first run starts; it is then
+  /// destroyed, because its thread must not live while processes are forked. Throws Error if a run
+  /// fails or a signal interrupts it; the runs in progress are then ended with a checkpoint.
   void run(std::optional<EndOnSignal>& end);
 
   /// Returns the results so far.
   SweepTable table() const;
-  /// Writes the table's files: into release/ what may be released, into private/ all.
+  /// Writes the table to files: the part that may be released into release/, the whole table into
+  /// private/.
   void write(const SweepTable& table) const;
 
   const std::filesystem::path& folder() const { return folder_; }
-  /// Returns whether the metrics of some run belong into private/ only.
+  /// Returns whether the metrics of at least one run must stay in private/.
   static bool has_private_part(const SweepTable& table);
 
  private:

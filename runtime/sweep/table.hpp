@@ -13,7 +13,7 @@ namespace cudp {
 
 /// A run of a sweep, finished or not.
 struct SweptRun {
-  std::string folder;  ///< relative to the sweep's
+  std::string folder;  ///< path, relative to the sweep's folder
   std::string status;  ///< finished, refused or missing
   std::optional<RunResult> result;
 };
@@ -40,12 +40,12 @@ struct SweptFigure {
   std::string (*text)(double value);
 };
 
-/// Returns the table for release/: without the metrics of runs whose test rows are not public, all
-/// of runs that are not for release, and times.
+/// Returns the table for release/: without times, without the metrics of runs whose test rows are
+/// not public, and without any result of runs that are not for release.
 SweepTable released_part(SweepTable table);
 
-/// Returns the figures of merit of the table's runs, beginning with the first one, which other
-/// functions show; empty if no run has a figure.
+/// Returns the figures of merit of the table's runs; empty if no run has one. The first is the one
+/// that rows_of() and draw_sweep() show.
 std::vector<SweptFigure> figures_of(const SweepTable& table);
 
 /// Returns the value of a figure of a run; nullopt if it has none.

@@ -18,32 +18,32 @@
 
 namespace cudp {
 
-/// Privacy that a training of a sweep will spend.
+/// Planned privacy cost of a training of a sweep or tuning.
 struct PlannedSpending {
   double epsilon = 0.0;  ///< infinite without privacy
   double delta = 0.0;
-  /// Text of the certificate of the plan, or of the run if it has begun; "" without privacy, and if
-  /// the plan will follow from a noisy number of examples.
+  /// Text of the certificate of the plan, or of the run if it has begun; "" without privacy, or if
+  /// the plan depends on a noisy number of examples that is not released yet.
   std::string certificate;
-  /// Keyed hash of the data (data_tag_of), if the config has a key in KeysInUse; or "".
+  /// Keyed hash of the data (data_tag_of()), if the config has a key in KeysInUse; otherwise "".
   std::string data_tag = {};
 };
 
 /// Public facts about the data of a training, from its schema.
 struct DataFacts {
-  std::string name;             ///< of the data set
+  std::string name;             ///< name of the data set
   std::string schema;           ///< text of the schema; "" if there is none
   std::string unit;             ///< column that is the unit of privacy; "" if each row is a unit
   std::uint64_t unit_rows = 1;  ///< maximum number of rows of a unit
-  std::string protected_unit;   ///< description of the unit, which budget files compare
+  std::string protected_unit;   ///< description of the unit for budget files, from protected_unit()
 };
 
-/// Data in memory that trainings of this process and of its children share, with the results of
-/// their accountant.
+/// Data in memory, and results of the accountant, that trainings of this process and of its child
+/// processes share.
 class SharedData {
  public:
-  /// Reads the data of trainings with these settings, unless they are there already or cannot be
-  /// shared. Throws InputError.
+  /// Reads the data of trainings with these settings, unless they are in memory already or cannot
+  /// be shared. Throws InputError.
   void load(const TrainConfig& config, Reporter& reporter);
   /// Returns the data in memory that a training with this config can use; null if there are none.
   std::shared_ptr<LoadedData> of(const TrainConfig& config) const;
@@ -53,9 +53,9 @@ class SharedData {
   /// Returns facts about the data of a training with this config, whether they are in memory or
   /// not. Throws InputError.
   DataFacts facts(const TrainConfig& config) const;
-  /// Returns the spending of a training with each of these configs. Draws and writes nothing. The
-  /// first one's notes and warnings are reported. Throws the first error that a training would end
-  /// with before it releases anything.
+  /// Returns the privacy cost of a training with each of these configs. Draws no noise and writes
+  /// nothing. Reports the notes and warnings of the first. If a training would fail before its
+  /// first release, throws its error.
   std::vector<PlannedSpending> plan(const std::vector<TrainConfig>& configs,
                                     Reporter& reporter) const;
 
@@ -66,14 +66,14 @@ class SharedData {
 /// Returns whether a training with this config may run on a CUDA device.
 bool may_use_cuda(const TrainConfig& config);
 
-/// Returns the number of trainings at a time: `asked`, or if that is 0, as many as the cores allow,
-/// at most 8 on a CUDA device. At least 1.
+/// Returns the number of trainings to run at a time, at least 1. asked: number that the user set;
+/// if 0, as many as the cores allow, at most 8 on a CUDA device.
 int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t asked);
 
 /// Trains in the folder config.out, or continues the run in it. Called in a child process.
 void train_in_child(const TrainConfig& config, const QueuedSignals& signals);
 
-/// Returns whether a run has ended: it has a result, or was refused after its noisy number of
+/// Returns whether a run has ended, i.e. has a result or was refused after its noisy number of
 /// examples was released.
 bool has_ended(const RunFolder& folder);
 /// Returns the status of a run's certificate; "" if there is none.
@@ -84,21 +84,23 @@ std::string certified_status(const RunFolder& folder);
 /// too long.
 FolderLock lock_of_runs(const std::filesystem::path& folder, Reporter& reporter);
 
-/// Functions with which train_all() makes numbered trainings in child processes.
+/// Functions that train_all() calls to make numbered trainings in child processes. `train` is
+/// called in the child.
 struct ChildWork {
   std::function<void(std::size_t number, const QueuedSignals&)> train;
-  /// Returns whether the training has ended, whatever the exit code of its child.
+  /// Returns whether the training has ended (finished or refused). The exit code of its child
+  /// process may be any.
   std::function<bool(std::size_t number)> is_over;
   /// Called in this process for each training that has ended.
   std::function<void(std::size_t number)> report;
 };
 
-/// How the trainings of several child processes ended.
+/// Outcome of trainings in child processes.
 struct EndOfTrainings {
   bool interrupted = false;
-  Exit code = Exit::ok;    ///< of the first training that failed
+  Exit code = Exit::ok;    ///< exit code of the first training that failed
   std::size_t failed = 0;  ///< number of that training
-  std::string message;     ///< its error
+  std::string message;     ///< error message of that training
 };
 
 /// Makes the trainings with these numbers in child processes, at most `at_once` at a time. After a

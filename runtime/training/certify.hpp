@@ -10,8 +10,8 @@
 
 namespace cudp {
 
-/// Returns warnings about a weak guarantee (large epsilon or delta) for certificate and stderr.
-/// training_size: the number of examples if it is public, else its noisy value.
+/// Returns warnings, for the certificate and stderr, if the guarantee is weak (large epsilon or
+/// delta). training_size: the number of examples if it is public, else its noisy value.
 std::vector<std::string> privacy_warnings(double training_size, double epsilon, double delta);
 
 /// Makes the certificate of a finished run. ledger: everything that was charged, which is more than
@@ -22,8 +22,9 @@ privacy::Certificate make_certificate(const Experiment& experiment, const Traini
                                       const std::vector<privacy::NoisyValue>& released,
                                       std::uint64_t step);
 
-/// Makes the certificate of a run in progress, which says so. It covers what the run will have
-/// spent if it ends at `last_step` as planned, or the budget of its filter.
+/// Makes the certificate of a run in progress; it states that the run is not finished. Its epsilon
+/// is that of the run if it ends at `last_step` as planned, or, if a privacy filter enforces the
+/// budget, the budget.
 privacy::Certificate make_plan_certificate(const Experiment& experiment, const TrainingSize& size,
                                            const Method& method, const privacy::Ledger& ledger,
                                            const std::vector<privacy::NoisyValue>& released,

@@ -21,8 +21,8 @@ struct LoadedData {
 /// config read from a file has none.
 struct DataInUse {
   std::shared_ptr<LoadedData> loaded;
-  /// Whether the training moves the data out of `loaded`, because no other training of this process
-  /// needs them; otherwise it copies them.
+  /// If true, the training moves the data out of `loaded`, because no other training of this
+  /// process needs them. If false, it copies them.
   bool takes = false;
 };
 
@@ -32,16 +32,17 @@ struct MemoInUse {
   std::shared_ptr<privacy::AccountantMemo> memo;
 };
 
-/// Returns a cache for several trainings.
+/// Returns a new cache of accountant results, to be shared by several trainings.
 std::shared_ptr<privacy::AccountantMemo> memo_for_trainings();
 
-/// Returns a key for sharing data: all settings that decide what is read. It is the same for two
-/// configs whose trainings can share their data. "" if they cannot, because each run holds out rows
-/// at random by a key of its own (the split key); if KeysInUse gives them one key, they can.
+/// Returns a text of all settings that determine which data are read. Trainings whose texts are
+/// equal can share their data. "" if the data cannot be shared, because each run chooses held-out
+/// rows with a random key of its own (the split key); with the same split key from KeysInUse they
+/// can.
 std::string loading_key(const TrainConfig& config);
 
-/// Reads the data for all trainings whose config has this loading_key. For the CPU it also computes
-/// their features. Throws InputError.
+/// Reads the data for all trainings whose loading_key() is that of `config`. If they train on the
+/// CPU, also computes the features. Throws InputError.
 std::shared_ptr<LoadedData> load_for_trainings(const TrainConfig& config, Reporter& reporter);
 
 }  // namespace cudp

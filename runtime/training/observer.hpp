@@ -21,24 +21,25 @@ class TrainingObserver {
   TrainingObserver& operator=(const TrainingObserver&) = delete;
   virtual ~TrainingObserver() = default;
 
-  /// Called after releases were charged to the ledger. They may be made as soon as this returns, so
-  /// the observer must first store the ledger durably.
+  /// Called after releases were charged to the ledger. The releases may be made as soon as this
+  /// returns, so the observer must store the ledger on disk before it returns.
   virtual void charged(const privacy::Ledger&) {}
   /// Called when the training starts, before any release.
   virtual void opens(const Training&) {}
-  /// Called if the privacy plan for the noisy number of examples exceeds the budget. The training
-  /// then ends; that number is its only release.
+  /// Called if, after the noisy number of examples was released, the privacy plan for it exceeds
+  /// the budget. The training then ends; that number is its only release.
   virtual void refused(const Training&, const Error& /*reason*/) {}
   /// Called when the number of examples is known, and the privacy plan is made and charged.
   /// Computing features and training steps come next.
   virtual void planned(const Training&) {}
-  /// Called when the observer should store a checkpoint: the training can resume from its current
-  /// state. Noise for later steps has not been drawn, even if they are charged.
+  /// Called when the observer should store a checkpoint of the training's current state. Noise for
+  /// later steps has not been drawn yet, even if they are charged.
   virtual void checkpoint_due(const Training&) {}
-  /// Called before the figures of held-out rows are released. The observer must first note durably
-  /// that they were: under another key they must not be released again.
+  /// Called before the noisy test figures of held-out rows are released. The observer must first
+  /// record on disk that they are released under the current key, because they must not be released
+  /// again under another key.
   virtual void holdout_due(const Training&) {}
-  /// Called when a line of metrics was added. rows: all lines.
+  /// Called when a line of metrics was added. rows: all lines so far.
   virtual void measured(const std::vector<MetricsRow>& /*rows*/) {}
   /// Called with exact, private statistics of an epoch; only with --unsafe-diagnostics.
   virtual void diagnosed(std::uint64_t /*epoch*/, std::uint64_t /*step*/, const Diagnostics&) {}

@@ -9,22 +9,24 @@
 
 namespace cudp {
 
-/// Lines of metrics whose epsilon and test metrics are still being computed by other threads while
-/// the training continues: an accountant can take longer than a short epoch. They are returned in
-/// the order in which they were added.
+/// Queue of lines of metrics whose epsilon and test metrics are computed by other threads while the
+/// training continues (an accountant can take longer than a short epoch). Lines are returned in the
+/// order in which they were added.
 class PendingRows {
  public:
   /// Starts to compute an epsilon in another thread, by calling spent() once. Waits first if as
   /// many computations are running as there are processors.
   void start(std::function<double()> spent);
-  /// Adds the line of metrics that belongs to the epsilon started last. `row.epsilon` is ignored.
+  /// Adds a line of metrics, with the epsilon that the last start() computes. `row.epsilon` is
+  /// ignored.
   void add(const MetricsRow& row);
-  /// Adds the line of metrics that belongs to the epsilon started last. Another thread computes its
-  /// test metrics, by calling test() once.
+  /// Adds a line of metrics, with the epsilon that the last start() computes, and the test metrics
+  /// that another thread computes by calling test() once.
   void add(const MetricsRow& row, std::function<Metrics()> test);
 
   bool empty() const { return rows_.empty(); }
-  /// Removes and returns the first lines that are complete. Throws what spent() or test() threw.
+  /// Removes and returns all complete lines before the first incomplete one. Throws what spent() or
+  /// test() threw.
   std::vector<MetricsRow> known();
   /// Waits for all lines, and removes and returns them. Throws what spent() or test() threw.
   std::vector<MetricsRow> all();

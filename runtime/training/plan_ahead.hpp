@@ -12,7 +12,7 @@ namespace cudp {
 /// The result goes into the cache `memo`, where the method finds it if it needs exactly the same
 /// computation. Nothing is charged or reported, and errors are ignored. Does nothing unless the
 /// data are a published set of known size and the method allows it (MethodEntry::plans_ahead). The
-/// destructor of the last copy of the result waits for the thread.
+/// destructor of the last copy of the returned future waits for the thread.
 std::shared_future<void> plan_ahead(const TrainConfig& config,
                                     const std::shared_ptr<privacy::AccountantMemo>& memo,
                                     std::shared_ptr<Timings> timings);

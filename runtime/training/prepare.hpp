@@ -21,8 +21,8 @@
 
 namespace cudp {
 
-/// Returns whether the model is tested on given or held-out rows. The number of these rows may be
-/// 0.
+/// Returns whether the model is tested, on given test rows or on rows held out of the training
+/// data. The number of held-out rows may be 0.
 inline bool has_test_rows(const TrainConfig& config, const DataSplit& data) {
   return config.holdout || data.test_given || data.test.whole_size() > 0;
 }
@@ -37,20 +37,21 @@ struct Experiment {
   Network network;
   /// Pre-trained weights of --init; nullopt: all weights are drawn.
   std::optional<PublicWeights> initial = {};
-  /// The noisy statistics from which features are computed (release_for_features). Empty before
-  /// they are released, or if features need none. `data` has raw inputs until then, and features
-  /// afterwards.
+  /// Released noisy statistics (principal components, or means and variances) from which features
+  /// are computed. Empty before they are released, or if features need none. `data` has raw inputs
+  /// until then, and features afterwards.
   std::vector<float> feature_release;
   Backend backend;
-  /// Public number of training examples, if it is not the number in `data`. An audit sets it: all
-  /// its canaries count, also those that are left out.
+  /// Public number of training examples, if it is not the number in `data`. An audit sets it,
+  /// because canaries that it leaves out of `data` must also be counted.
   std::optional<std::size_t> public_size = {};
   /// Random key that decided which rows were held out into data.test; nullopt if none were. Every
   /// checkpoint stores it: with another key, rows would move between training and test set.
   std::optional<SharedKey> split_key = {};
 
-  /// Processes that train together. `data` has this rank's range of training and test set.
-  /// test_labels and test_targets are those of the whole test set, on rank 0 only.
+  /// Processes that train one model together. `data` has this rank's range of training and test
+  /// set. test_labels and test_targets are those of the whole test set on rank 0, and empty on
+  /// other ranks.
   Ranks* ranks = &alone();
   std::vector<std::uint8_t> test_labels = {};
   std::vector<float> test_targets = {};
@@ -83,29 +84,31 @@ DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& s
 /// training's key, unless the run is seeded.
 RandomKey split_key_of(const TrainConfig& config);
 
-/// Returns the settings of features, and the ranks that together release the statistics for them.
+/// Returns the settings from which features are computed, including the ranks that compute their
+/// statistics together.
 FeatureSettings feature_settings(const Experiment& experiment);
 
-/// Returns the TOML of a model: of a built-in model by name, or the content of a file. Throws
-/// InputError.
+/// Returns the TOML text of a model. name: a built-in model or a file. Throws InputError if there
+/// is neither.
 std::string read_model(const std::string& name);
 
-/// Returns the ledger of a run before its privacy plan is made: the noisy number of examples, if
-/// `noise` is not 0, and how the budget is divided, if it is.
+/// Returns the ledger of a run before its privacy plan is made. It has the charge for the noisy
+/// number of examples (none if `noise`, the standard deviation, is 0), and `split`, if the budget
+/// is divided between that number and the training.
 privacy::Ledger ledger_of_size(double noise, const std::optional<privacy::CountSplit>& split);
 
-/// Returns the ledger of a run before the first step: `counted` (the result of ledger_of_size), the
-/// budget if a filter enforces it, the releases that precede training, and those that the method
-/// pays for all at once.
+/// Returns the ledger of a run before the first step: `counted` (the result of ledger_of_size()),
+/// the budget if a privacy filter enforces it, the charges for releases that precede training, and
+/// those for Method::releases_at_start().
 privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size,
                              const Method& method, const privacy::Ledger& counted);
 
-/// Releases the statistics from which features are computed, which must have been charged, and
-/// converts the data to features. Does nothing if features need no statistics.
+/// Releases the noisy statistics from which features are computed, and converts the data to
+/// features. Does nothing if features need no statistics. Requires that the release was charged.
 void release_features(Experiment& experiment, const TrainingSize& size, Gate& gate);
 
-/// Converts the data to features with statistics that were released earlier (`released`), and
-/// stores these. Does nothing if features need no statistics.
+/// Converts the data to features with statistics that were released earlier. Stores `released` in
+/// experiment.feature_release. Does nothing if features need no statistics.
 void show_features(Experiment& experiment, std::vector<float> released);
 
 }  // namespace cudp

@@ -10,7 +10,7 @@ namespace cudp {
 
 /// Public pre-trained weights from a file, from which a training starts.
 struct PublicWeights {
-  privacy::Certificate::PublicInput input;  ///< what the certificate states about the file
+  privacy::Certificate::PublicInput input;  ///< facts about the file, for the certificate
   std::vector<float> frozen = {};           ///< values of frozen tensors, in their order
 
   // Only for a new training; a resumed one has its weights in the checkpoint.
@@ -19,21 +19,23 @@ struct PublicWeights {
   std::vector<std::string> notes = {};
 };
 
-/// Returns whether each layer of the network is frozen by the globs of --freeze, [layers]. A glob
-/// matches the name of a tensor or of a layer. Throws InputError if a glob matches nothing, if it
-/// matches some tensors of a layer only, or if no layer is left to train.
+/// Returns, for each layer of the network, whether --freeze freezes it, [layers]. globs: value of
+/// --freeze, patterns for names of tensors or layers. Throws InputError if a glob matches nothing,
+/// if it matches some tensors of a layer only, or if no layer is left to train.
 std::vector<bool> frozen_layers(const Network& network, const std::string& globs);
 
 /// Returns the names of the tensors of those layers for which `layers` is true.
 std::vector<std::string> tensors_of_layers(const Network& network, const std::vector<bool>& layers);
 
-/// Reads weights from settings.init into a network without frozen layers, and freezes layers as
-/// settings.freeze states. Tensors are found by name; those that the file lacks are drawn at
-/// random. The two biases of an LSTM are added up. Throws InputError if the file has no tensor of
-/// the model, one of another shape, or lacks a frozen one.
+/// Reads pre-trained weights from the file settings.init, and freezes the layers of `network` that
+/// settings.freeze names. Requires a network without frozen layers. Tensors are found by name;
+/// weights that the file lacks will be drawn at random. The two biases of an LSTM in the file are
+/// added up. Throws InputError if the file has no tensor of the model, one of another shape, or
+/// lacks a frozen one.
 PublicWeights start_from_public_weights(const FineTuning& settings, Network& network);
 
-/// Freezes the layers of a resumed run's network, with the weights of the original run.
+/// Freezes the layers of the network of a resumed run as in the original run, with `weights` from
+/// the run's checkpoint.
 void freeze_again(const FineTuning& settings, const PublicWeights& weights, Network& network);
 
 /// Returns the SHA-256 of a file, hexadecimal. Throws InputError if it cannot be read.
@@ -41,8 +43,8 @@ std::string digest_of_file(const std::string& path);
 /// Returns the SHA-256 of the bytes of these numbers, hexadecimal.
 std::string digest_of(const std::vector<float>& numbers);
 
-/// Returns the folder of the cudp run that made the weights file, if there is a certificate next to
-/// the file; otherwise "".
+/// Returns the folder of the cudp run that released the weights file; "" if there is no certificate
+/// next to the file.
 std::string run_of_weights(const std::string& path);
 
 }  // namespace cudp

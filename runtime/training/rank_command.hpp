@@ -7,7 +7,7 @@
 
 namespace cudp {
 
-/// A command that rank 0 sends to all other ranks, and executes together with them.
+/// A command that rank 0 sends to all other ranks (processes). All ranks execute it.
 struct RankCommand {
   enum class Kind : std::uint64_t {
     introduce,     ///< other ranks receive the Introduction that follows
@@ -32,12 +32,12 @@ void announce(Ranks& ranks, RankCommand command);
 /// Receives the next command of rank 0. Called by the other ranks.
 RankCommand next_command(Ranks& ranks);
 
-/// Combines the states of all ranks on rank 0: arrays with one number per example are concatenated
-/// in rank order, everything else must be equal. Throws RanksError naming a rank that differs. On
-/// other ranks returns `mine`.
+/// On rank 0, returns the combined states of all ranks: arrays with one number per example are
+/// concatenated in rank order, everything else must be equal. Throws RanksError naming a rank that
+/// differs. On other ranks returns `mine`.
 MethodState joined(MethodState mine, Ranks& ranks);
-/// Returns the state that a rank restores from a combined state: its own range of arrays with one
-/// number per example, and everything else.
+/// Returns this rank's part of a combined state. Of arrays with one number per example, it has the
+/// range of this rank's training set `train`; everything else is copied.
 MethodState part_of(MethodState joined, const Dataset& train);
 
 }  // namespace cudp

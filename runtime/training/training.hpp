@@ -21,30 +21,33 @@
 
 namespace cudp {
 
-/// Everything in a checkpoint from which a training resumes, together with its Experiment and
-/// random key, as if it had never stopped. Random numbers are addressed by step, so the generator
-/// has no other state.
+/// State of a training in a checkpoint. With it, its Experiment and its random key, a training
+/// resumes as if it had never stopped. Random numbers are functions of key and step, so the
+/// generator has no state.
 struct TrainingState {
   std::uint64_t step = 0;  ///< number of steps done
   MethodState method;
   TrainingSize size;
   privacy::Ledger ledger;
   std::vector<PrivacyBudget::UsedCharge>
-      used_charges;                           ///< uses of the ledger's charges that have no number
+      used_charges;  ///< releases without a number that were made so far (PrivacyBudget)
   std::vector<privacy::NoisyValue> released;  ///< the noisy values released so far
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;                ///< training time so far
-  std::vector<float> feature_release;  ///< noisy statistics for features, see Experiment
-  std::optional<SharedKey> split_key;  ///< key that decided which rows are held out, see Experiment
-  std::optional<PublicWeights> initial = {};  ///< pre-trained weights, see Experiment
+  std::vector<float> feature_release;  ///< released noisy statistics for features (Experiment)
+  /// Key that decided which rows are held out; nullopt if none are.
+  std::optional<SharedKey> split_key;
+  /// Pre-trained weights (--init); nullopt if there are none.
+  std::optional<PublicWeights> initial = {};
   std::string first_parameters = {};  ///< hash of the trained parameters before the first step
 };
 
-/// Returns how the figures of held-out rows will be released; its share is 0 if no rows are held
-/// out. size_noise: standard deviation of the noise on the number of training examples. Throws
-/// BudgetError.
+/// Returns the plan for the release of the test figures (such as a noisy confusion matrix) of rows
+/// held out of the training data. HoldoutPlan::share is 0 if no rows are held out. size_noise:
+/// standard deviation of the noise on the number of training examples; 0 if that is public. Throws
+/// BudgetError if the budget of --holdout does not suffice.
 HoldoutPlan holdout_plan_of(const Experiment& experiment, double size_noise);
-/// Adds the held-out rows of a plan to a training's certificate.
+/// Returns `certificate` with statements about held-out rows, which follow from `plan`, added.
 privacy::Certificate with_holdout(privacy::Certificate certificate, const HoldoutPlan& plan);
 
 /// A training in progress. It needs no folder, terminal or file; an observer stores or shows its
@@ -54,23 +57,24 @@ class Training {
  public:
   /// Starts a training: releases the number of examples if it is private, makes the privacy plan,
   /// releases the statistics for features, and initialises the method. `observer` and
-  /// `release_observer` must outlive the training. release_observer: receives all releases; may be
-  /// null. Throws InputError, also if it is a SecretObserver and the training is not seeded. Throws
-  /// BudgetError if the budget does not suffice for these settings and this size.
+  /// `release_observer` must outlive the training. release_observer: receives all released values;
+  /// may be null. Throws InputError on wrong settings, or if the observer is a SecretObserver and
+  /// the training is not seeded. Throws BudgetError if the budget does not suffice for these
+  /// settings and this number of examples.
   static std::unique_ptr<Training> begin(Experiment experiment, SharedKey key,
                                          TrainingObserver& observer,
                                          ReleaseObserver* release_observer = nullptr);
 
   /// Resumes from `state` of the same experiment, whose data are as prepare() returned them.
-  /// same_key: whether `key` is the one that the training began with; if not, the caller must call
+  /// same_key: whether `key` is the one with which `state` was made; if not, the caller must call
   /// charge_again() before advance(). Throws BudgetError if the budget allows no more steps.
   static std::unique_ptr<Training> resume(Experiment experiment, SharedKey key,
                                           TrainingObserver& observer, TrainingState state,
                                           bool same_key,
                                           ReleaseObserver* release_observer = nullptr);
 
-  /// Charges the budget again for steps that will be repeated under a new key. Throws BudgetError
-  /// if it does not suffice.
+  /// For a run whose key was lost: charges the steps that will be repeated under the new key once
+  /// more. Throws BudgetError if the budget does not suffice.
   void charge_again();
 
   /// Trains until the end, or until the observer interrupts. Throws BudgetError if the budget does
@@ -97,10 +101,11 @@ class Training {
   TrainingState state() const;
   /// Checks that all ranks have the same parameters. Throws RanksError if not.
   void agree() const { (void)joined_state(); }
-  /// Executes a command of rank 0. Called by the other ranks.
+  /// Executes a command of rank 0. Called on the other ranks.
   void follow(RankCommand command);
 
-  /// Returns the certificate for everything charged, if the training ends at the current step.
+  /// Returns the certificate of the training if it ends at the current step. It covers everything
+  /// that was charged.
   privacy::Certificate certificate() const;
   /// Returns a certificate for everything that will have been spent if the training ends as
   /// planned. It states that the training is not finished.
@@ -110,9 +115,11 @@ class Training {
   /// Returns whether training from pre-trained weights has left all trained parameters unchanged.
   /// The answer depends on the released model only.
   bool is_unchanged() const;
-  /// Return how the figures of held-out rows are released (share 0 if no rows are held out), and
-  /// the released figures (empty until the training is finished).
+  /// Returns the plan for the release of test figures of held-out rows. Its `share` is 0 if no rows
+  /// are held out.
   const HoldoutPlan& holdout_plan() const { return holdout_plan_; }
+  /// Returns the released test figures of held-out rows; nullopt until they are released, at the
+  /// end of the training.
   const std::optional<HoldoutFigures>& holdout_figures() const { return holdout_figures_; }
   /// Evaluates the model on the test set; nullopt if there is none. Held-out rows are a test set,
   /// even if their number is 0.
@@ -130,25 +137,27 @@ class Training {
   Ranks& ranks() const { return *experiment_.ranks; }
   /// Returns the method's state, combined from all ranks.
   MethodState joined_state() const;
-  /// Returns the logits of this rank's test examples; on rank 0, those of all test examples.
+  /// Returns the logits of all test examples on rank 0, those of the rank's own test examples on
+  /// other ranks.
   std::vector<float> joined_logits();
   TrainingInputs inputs();
   void plan();
-  /// Releases the noisy figures of held-out rows, once. Their noise is drawn from the run's key, so
-  /// the same key gives the same figures again.
+  /// Releases the noisy test figures of held-out rows. Call once. The noise is a function of the
+  /// run's key, so a repetition under the same key gives the same figures.
   void release_holdout();
-  /// Adds a line of metrics for the current step, unless there is one.
+  /// Adds a line of metrics for the current step, unless it already has one.
   void measure_once();
   void measure();
-  /// Returns the line of metrics with `epsilon` raised to the guarantee for held-out rows, if there
-  /// are any.
+  /// Returns the line of metrics, with `epsilon` raised to that of the figures of held-out rows if
+  /// it is smaller. Does not change it if no rows are held out.
   MetricsRow with_holdout(MetricsRow row) const;
   /// Appends complete lines to the metrics, and reports them to the observer.
   void add(const std::vector<MetricsRow>& rows);
-  /// Returns the model's outputs for the test set.
+  /// Returns the current model's logits for the test set, with the labels or targets.
   Predictions answers();
-  /// Returns a function that evaluates these predictions. It owns what it needs, so another thread
-  /// may call it while the training continues.
+  /// Returns a function that computes the metrics of these predictions on the test set. The
+  /// function has its own copy of the predictions, so another thread may call it while the training
+  /// continues.
   std::function<Evaluation()> evaluation_of(Predictions predictions) const;
 
   Experiment experiment_;
@@ -162,7 +171,7 @@ class Training {
   HoldoutPlan holdout_plan_;
   std::optional<HoldoutFigures> holdout_figures_;
   std::optional<Predictor> predictor_;  ///< created at the first line of metrics
-  /// Hash of the initial parameters, see TrainingState; empty if all weights were drawn.
+  /// Hash of the trained parameters before the first step; "" if all weights were drawn at random.
   std::string first_parameters_;
   std::uint64_t step_ = 0;
   std::optional<std::uint64_t> last_step_;  ///< nullopt until it is known

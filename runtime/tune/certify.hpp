@@ -9,27 +9,28 @@
 
 namespace cudp {
 
-/// Returns what each candidate's training may spend: the releases of its plan, or the budget of a
-/// candidate if they will follow from what the training releases. If the number of examples was
-/// released before, parts are what trainings spend after it. Equal parts are stated once.
-/// spendings: the candidates' plans. epsilon, delta: budget of a candidate.
+/// Returns, for the certificate, the privacy cost of each candidate's training: the releases of its
+/// plan or, if these depend on values that the training releases, the budget of a candidate. Costs
+/// do not include that of a number of examples that was released before. Equal costs are listed
+/// once. spendings: the candidates' plans. epsilon, delta: budget of a candidate.
 std::vector<privacy::Certificate::Tuning::Part> parts_of_selection(
     const std::vector<PlannedSpending>& spendings, ScoreRows score, double epsilon, double delta);
 
-/// A tuning that is charged and has not ended.
+/// Facts about a tuning that is charged and has not ended.
 struct ChargedTuning {
-  double epsilon = 0.0, delta = 0.0;  ///< of the whole tuning
+  double epsilon = 0.0, delta = 0.0;  ///< budget of the whole tuning
   DataFacts data;
   std::string rng;
   bool is_seeded = false;
 };
 
-/// Returns the certificate that the folder of a tuning has until the tuning ends: not finished, and
-/// the whole budget is spent.
+/// Returns the certificate that is in the folder of a tuning until the tuning ends. It states that
+/// the tuning is not finished and that its whole budget is spent.
 std::string certificate_of_charge(const ChargedTuning& charged);
 
-/// Returns the certificate of a tuning: that of the released training, with the guarantee of the
-/// whole selection. trained: its own certificate. tuning: distribution, grid and parts.
+/// Returns the certificate of a tuning: that of the released training, but with the guarantee of
+/// the whole tuning. trained: certificate of the released training. tuning: distribution of the
+/// number of trainings, grid and candidates' costs. delta: of the whole tuning.
 std::string tuned_certificate(const std::string& trained, privacy::Certificate::Tuning tuning,
                               double delta);
 

@@ -8,12 +8,13 @@
 
 namespace cudp {
 
-/// What a tuning must have in common with its continuations, besides the budget: a text by name.
+/// Facts, as texts by name, that must not change when an interrupted tuning is resumed, in addition
+/// to the budget.
 using TuningIdentity = std::map<std::string, std::string>;
 
-/// Returns digests of the candidates' settings, whatever source they come from, of the schema and
-/// of the model files, and the unit of privacy. Paths are absolute. Throws InputError if a file
-/// cannot be read.
+/// Returns these facts: digests of the candidates' settings (from all sources), of the schema and
+/// of the model files, and the unit of privacy. Paths in settings are made absolute. Throws
+/// InputError if a file cannot be read.
 TuningIdentity identity_of(const std::vector<SweepCell>& candidate_cells, const DataFacts& facts);
 
 }  // namespace cudp

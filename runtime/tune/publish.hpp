@@ -7,21 +7,22 @@
 
 namespace cudp {
 
-/// The released training of a tuning.
+/// The training that a tuning releases, and facts about the tuning.
 struct SelectedTraining {
   privacy::Certificate::Tuning tuning;
-  double delta = 0.0;            ///< of the whole tuning
-  double charged_epsilon = 0.0;  ///< that the tuning was charged with, at delta
-  std::string settings;          ///< those that candidates differ in
+  double delta = 0.0;            ///< delta of the whole tuning
+  double charged_epsilon = 0.0;  ///< epsilon, at `delta`, that was charged for the tuning
+  std::string settings;  ///< the training's values of the settings in which candidates differ
   std::string score_name;
   std::string score;
 };
 
-/// Copies the selected training's release to the tuned run, with the guarantee of the whole tuning
-/// in privacy.json and in the pages, and `tuned = true` in config.toml. Then copies the files of
-/// private/ that commands on a run read, result.json last: with it the tuning is finished. May be
-/// repeated after an interruption. Throws Error, before it writes anything, if the guarantee of the
-/// whole tuning is weaker than what was charged.
+/// Copies release/ of the selected training's folder `from` to the tuning's folder `to`, with the
+/// guarantee of the whole tuning in privacy.json and in the pages, and `tuned = true` in
+/// config.toml. Then copies those files of private/ that other commands read; the last one is
+/// result.json, which marks the tuning as finished. May be repeated after an interruption. Throws
+/// Error, before it writes anything, if the guarantee of the whole tuning is weaker than the
+/// charged one.
 void publish_tuned(const RunFolder& from, const RunFolder& to, const SelectedTraining& selected);
 
 /// Returns the result of a finished tuning.

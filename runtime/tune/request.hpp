@@ -8,17 +8,19 @@
 
 namespace cudp {
 
-/// Flags of `cudp tune` that are no settings of its trainings.
+/// Flags of `cudp tune` that are not settings of its trainings.
 struct TuneFlags {
-  std::string file;            ///< TOML file with settings, lists of settings and these keys
-  double runs = 10.0;          ///< expected number of trainings, E[K]
-  double eta = 0.0;            ///< form of the distribution of that number (privacy/stopping.hpp)
-  std::int64_t most_runs = 0;  ///< maximum number of trainings; 0: so many that it hardly matters
-  std::string score;           ///< public, holdout, or "" to choose
-  std::int64_t jobs = 0;       ///< maximum number of trainings at a time; 0 to choose
-  bool dry_run = false;        ///< print the plan, train nothing
-  /// Difference in accuracy between candidates that scores should be able to tell apart. The
-  /// default is an assumption, not a measurement. Decides what a dry run advises, and nothing else.
+  std::string file;    ///< TOML file with settings, lists of settings and these keys
+  double runs = 10.0;  ///< expected number of trainings, E[K]
+  double eta = 0.0;    ///< form of the distribution of that number (privacy/stopping.hpp)
+  /// Maximum number of trainings; 0: chosen so large that it is reached with negligible
+  /// probability.
+  std::int64_t most_runs = 0;
+  std::string score;      ///< public, holdout, or "" to choose
+  std::int64_t jobs = 0;  ///< maximum number of trainings at a time; 0 to choose
+  bool dry_run = false;   ///< print the plan, train nothing
+  /// Difference in accuracy between candidates that their scores should reveal. The default is an
+  /// assumption, not a measurement. Used only for the advice of a dry run.
   double expected_spread = 0.02;
   std::string out;              ///< folder of the tuned run
   std::string resume;           ///< folder of a tuned run that is continued
@@ -39,8 +41,8 @@ struct TuneRequest {
 void add_tune_file(std::string_view toml, const std::string& source, const Settings& given,
                    TuneRequest& request);
 
-/// Formats the settings and flags that decide the result of a tuning as TOML that add_tune_file()
-/// reads.
+/// Formats the settings and flags on which the result of a tuning depends as TOML that
+/// add_tune_file() reads.
 std::string tune_text(const TuneRequest& request);
 
 /// Rows that candidates are scored on.
@@ -49,31 +51,34 @@ enum class ScoreRows {
   held_out      ///< private rows, held out by secret random draws: the score is released with noise
 };
 
-/// Share of the rows that is held out if the user does not state one.
+/// Fraction of the rows that is held out if the user does not set one.
 inline constexpr double kTuneHoldout = 0.2;
 /// Delta of a tuning if the user does not set one.
 inline constexpr double kTuneDelta = 1e-6;
 
-/// A tuning whose settings are complete: what all candidates have in common, and the grid.
+/// Complete settings of a tuning: those that all candidates have in common, and the grid of those
+/// that differ.
 struct TuneSettings {
-  SettingLists lists;  ///< without settings that the tuning sets: the candidates' budgets
-  double epsilon = 0.0, delta = 0.0;  ///< of the whole tuning
+  SettingLists lists;  ///< without the candidates' budgets, which the tuning itself sets
+  double epsilon = 0.0, delta = 0.0;  ///< budget of the whole tuning
   ScoreRows score = ScoreRows::public_rows;
   std::vector<std::string> notes = {};  ///< lines for the user
 };
 
-/// Completes the settings of a request: the budget, which rows candidates are scored on, the share
-/// that is held out. Reads no data. Throws InputError if a setting is not allowed in a tuning, or
-/// has several values although it must be the same for all candidates.
+/// Completes the settings of a request: the budget, the rows on which candidates are scored, the
+/// fraction of rows that is held out. Reads no data. Throws InputError if a setting is not allowed
+/// in a tuning, or has several values although it must be the same for all candidates.
 TuneSettings tune_settings(const TuneRequest& request);
 
 /// Returns the candidates: all combinations of the grid, each with the budget (epsilon, delta).
-/// Throws InputError if one of them is no valid training. notes: receives lines for the user.
+/// Throws InputError if the settings of one of them are not valid. notes: receives lines for the
+/// user.
 std::vector<SweepCell> candidates_of(const TuneSettings& settings, double epsilon, double delta,
                                      std::vector<std::string>& notes);
 
-/// Adds a default grid to lists in which no setting has several values. base: a candidate's config.
-/// is_table: its data are a table. Throws InputError if there is no default grid for the method.
+/// Adds the method's default grid to settings in which no setting has several values. base: a
+/// candidate's config. is_table: whether its data are a table. Throws InputError if the method has
+/// no default grid.
 void add_default_grid(const TrainConfig& base, bool is_table, TuneSettings& settings);
 
 /// Returns whether a setting of the request has several values.

@@ -13,15 +13,16 @@ Dataset random_examples(const Dataset& like, std::size_t examples);
 
 /// Measured durations of a training [seconds].
 struct TrainingTime {
-  double start = 0.0;  ///< until the first step: plan and engine, without reading data
-  double step = 0.0;   ///< of one step
+  /// Time until the first step: planning and making the engine, without reading data.
+  double start = 0.0;
+  double step = 0.0;  ///< time of one step
 };
 
-/// Measures a training on random examples, with steps for about `seconds`. No private example is
-/// read: a time that depended on them would reveal something. config: a training whose budget is
-/// known. like: its data, of which only public properties are used. examples: public, released or
-/// assumed number of training examples. Returns nullopt if the training cannot be measured in this
-/// way.
+/// Measures the duration of a training on random examples, by making steps for about `seconds`.
+/// Reads no private example, because a time that depended on them would reveal something. config:
+/// settings of the training, with its budget. like: its data, of which only public properties are
+/// used. examples: public, released or assumed number of training examples. Returns nullopt if the
+/// training cannot be measured in this way.
 std::optional<TrainingTime> measured_time(TrainConfig config, const DataSplit& like,
                                           double examples, double seconds);
 

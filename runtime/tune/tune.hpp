@@ -22,14 +22,16 @@ namespace cudp {
 /// Plan of a tuning. It depends on public settings only.
 struct TunePlan {
   privacy::StoppingLaw law;
-  privacy::SelectionBudget budget;    ///< of each candidate, and the guarantee of the whole tuning
-  double epsilon = 0.0, delta = 0.0;  ///< that were asked for; the guarantee is not above them
+  /// Budget of each candidate, and the guarantee of the whole tuning.
+  privacy::SelectionBudget budget;
+  /// Budget that the user set; the guarantee does not exceed it.
+  double epsilon = 0.0, delta = 0.0;
 };
 
 /// Released result of a tuning.
 struct TuneResult {
   RunResult winner;
-  std::string settings;  ///< of the winner, those that candidates differ in
+  std::string settings;  ///< the winner's values of the settings in which candidates differ
   std::string score_name;
   std::string score;  ///< released score, as text
 };
@@ -51,41 +53,43 @@ struct TuneResult {
 ///   private/scores.json their scores
 class Tune {
  public:
-  /// Finds what an earlier call has left. Writes nothing. Throws InputError, also if the folder has
-  /// another tuning.
+  /// Reads the files of an interrupted tuning from its folder, if there is one. Writes nothing.
+  /// Throws InputError on a wrong request, or if the folder has a different tuning.
   Tune(TuneRequest request, Reporter& reporter);
 
   /// Returns whether the folder has a finished tuning.
   bool is_finished() const;
-  /// Reads the data and plans. Writes nothing. Throws the first error that a training would end
-  /// with before it releases anything.
+  /// Reads the data, and plans all candidates. Writes nothing. If a candidate's training would fail
+  /// before its first release, throws its error.
   void prepare();
   const TunePlan& plan() const { return plan_; }
   const TuneSettings& settings() const { return settings_; }
-  /// Returns the candidates and what each may spend. Call after prepare().
+  /// Returns the candidates. Call after prepare().
   const std::vector<SweepCell>& candidates() const { return candidates_; }
+  /// Returns the planned privacy cost of each candidate's training. Call after prepare().
   const std::vector<PlannedSpending>& spendings() const { return spendings_; }
-  /// Returns a description of the unit of privacy (protected_unit). Call after prepare().
+  /// Returns a description of the unit of privacy, from protected_unit()
+  /// (runtime/run/reservation.hpp). Call after prepare().
   const std::string& unit() const { return facts_.protected_unit; }
   /// Returns the number of public test rows; nullopt if candidates are scored on held-out rows.
   std::optional<std::size_t> public_test_rows() const;
   /// Returns whether the number of examples is private and released once for all trainings. The
   /// candidates' budgets then follow from it, and are 0 until run() or plan_with_count().
   bool has_count() const { return count_.has_value(); }
-  /// Plans as if this number of examples had been released. Call after prepare(), if has_count(),
-  /// to show such a plan; releases nothing.
+  /// Plans all candidates for an assumed released number of examples, to show such a plan. Releases
+  /// nothing. Call after prepare(), if has_count().
   void plan_with_count(double examples);
 
-  /// Returns how long the expected number of trainings is expected to take [seconds], measured on
-  /// random examples; nullopt if that is unknown. Reading data and evaluations are not included.
-  /// Trainings that share a CUDA device count as if they ran one after the other. Call after
-  /// prepare(), and plan_with_count() if has_count().
+  /// Returns an estimate of the duration of the expected number of trainings [seconds], from
+  /// measurements on random examples; nullopt if it is unknown. Reading data and evaluations are
+  /// not included. Trainings that share a CUDA device count as if they ran one after the other.
+  /// Call after prepare(), and plan_with_count() if has_count().
   std::optional<double> expected_seconds() const;
 
-  /// Charges the whole tuning durably, trains and releases the winner. Call after prepare(). end:
-  /// handles signals until the first training starts; it is then destroyed. Throws Error if a
-  /// training fails or a signal interrupts it. Messages reveal nothing about the number of
-  /// trainings.
+  /// Charges the whole tuning on disk, trains, and releases the best training. Call after
+  /// prepare(). end: handles signals until the first training starts; it is then destroyed. Throws
+  /// Error if a training fails or a signal interrupts it. Messages reveal nothing about the number
+  /// of trainings.
   void run(std::optional<EndOnSignal>& end);
 
   /// Reads the plan of a finished tuning from its folder; use it in place of prepare() and run().
@@ -104,23 +108,25 @@ class Tune {
   std::filesystem::path owner(const char* name) const { return folder_ / "private" / name; }
   RunFolder run_folder(std::size_t run) const;
   std::string metric() const;
-  /// Returns the config of a candidate, with the keys that all trainings share and the number of
-  /// examples.
+  /// Returns `config` with the keys, and the released number of examples, that all trainings share.
   TrainConfig with_keys(TrainConfig config) const;
-  /// Returns the data in memory, which all candidates have in common; null if there are none.
+  /// Returns the data in memory that all candidates share; null if they share none.
   std::shared_ptr<LoadedData> data() const;
-  /// Returns whether one noisy number of examples can be released for all trainings.
+  /// Returns whether a single noisy number of examples can be released for all trainings together.
   bool counts_once() const;
   void load_stored();
-  /// Throws InputError if the stored tuning began with another budget or another identity.
+  /// Throws InputError if the stored tuning began with another budget or with other facts in its
+  /// TuningIdentity.
   void check_same_tuning() const;
-  /// Plans with the noisy number of examples that was released.
+  /// Plans all candidates with the noisy number of examples that was released.
   void plan_with_released_count();
-  /// Releases the noisy number of examples, which is charged, and plans with it.
+  /// Releases the noisy number of examples, and plans all candidates with it. Requires that it was
+  /// charged.
   void release_count();
-  /// Returns the candidates with a budget of each.
+  /// Returns the candidates, each with the budget of a candidate in `budget`.
   std::vector<SweepCell> candidates_with(const privacy::SelectionBudget& budget) const;
-  /// Finds the budget of a candidate, and plans each with it.
+  /// Computes the budget of a candidate from that of the whole tuning, and plans each candidate
+  /// with it.
   void calibrate();
   /// Plans each candidate's training (spendings_). Returns the keyed hash of the data
   /// (data_tag_of).
@@ -141,12 +147,13 @@ class Tune {
   TuneSettings settings_;
   TunePlan plan_;
   std::vector<SweepCell> candidates_;
-  std::vector<PlannedSpending> spendings_;  ///< by candidate
+  std::vector<PlannedSpending> spendings_;  ///< [candidates], planned privacy costs
   std::filesystem::path folder_;
   bool stored_ = false;  ///< the folder exists: the plan and the key are its own
   std::string data_tag_;
   std::optional<SharedKey> key_;
-  std::optional<CountInUse> count_;     ///< see has_count()
+  /// Noisy number of examples that all trainings share; nullopt unless has_count().
+  std::optional<CountInUse> count_;
   std::optional<double> stored_count_;  ///< the number of examples that was released
   SharedData data_;
   DataFacts facts_;  ///< about the data of all candidates

@@ -7,11 +7,13 @@
 
 namespace cudp {
 
-/// The files of a run's folder, or of its release folder alone, as text: what an auditor can see.
+/// Contents of the files of a run's folder, or of its release folder alone, which an auditor can
+/// read.
 struct ReleasedRun {
   std::filesystem::path release;  ///< path of the release folder
-  verify::Evidence evidence;      ///< its ledger is empty if there is no private folder
-  std::string status;             ///< stated by the certificate: finished, not finished or refused
+  /// Certificate, ledger etc.; the ledger is empty if there is no private folder.
+  verify::Evidence evidence;
+  std::string status;  ///< stated by the certificate: finished, not finished or refused
   bool has_model = false;
   std::vector<std::string> files;  ///< names of the files in the release folder, sorted
   std::string note;                ///< content of NOT-FOR-RELEASE.txt; empty if there is none
@@ -20,7 +22,8 @@ struct ReleasedRun {
 };
 
 /// Reads the files of a run's folder or release folder. Throws InputError if `folder` is not one,
-/// if it is a training of a tuning, if the run has no privacy, or if a file cannot be read.
+/// if the run is one of the trainings inside a tuning (`cudp tune`), if it has no privacy, or if a
+/// file cannot be read.
 ReleasedRun open_released_run(const std::filesystem::path& folder);
 
 /// Checks everything that can be checked without secrets. First come the statements of the files

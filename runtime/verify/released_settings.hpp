@@ -7,9 +7,10 @@
 
 namespace cudp {
 
-/// Compares the certificate's statements about the user's own rows with the settings. The number of
-/// rows is private unless the settings state otherwise. The certificate of a table states the
-/// meaning of a row. Test rows are in a file of their own or held out. Returns the differences.
+/// Compares the certificate's statements about data of the user with the settings, and returns the
+/// differences. Checks that the number of rows is private unless the settings declare it public,
+/// that the certificate of a table states the meaning of a row, and that test rows are in a file of
+/// their own or held out.
 std::vector<std::string> data_differences(const ReleasedRun& run);
 
 /// Checks config.toml: this program reads it, the settings fit together, and the program would

@@ -9,8 +9,9 @@
 
 namespace cudp::cpu {
 
-/// Per-coordinate arrays of coordinate-wise clipping (AdaCliP), computed from the mean m and the
-/// standard deviation s of each coordinate, and packed like the weights.
+/// Owner of the arrays of coordinate-wise clipping (AdaCliP). They are computed from the mean m and
+/// standard deviation s of each gradient coordinate, and their elements have the order of the
+/// packed weights.
 class PackedCoordinates {
  public:
   explicit PackedCoordinates(const CpuLayout& layout);

@@ -14,9 +14,9 @@ namespace cudp::cpu {
 class Workspace;
 struct Coordinates;
 
-/// Array that gradients are added to, [Storage::packed]. Either `units`: the sum of clipped
-/// gradients, each number rounded to a multiple of the grid and added as an integer. Or `plain`: a
-/// single example's gradient in float, not rounded.
+/// Array that gradients are added to, [Storage::packed]. Either `units`: integers, to which each
+/// number of a clipped gradient is added, multiplied by inverse_grid and rounded. Or `plain`:
+/// floats, for a single example's gradient without rounding.
 struct GradientSum {
   std::int32_t* units = nullptr;
   float inverse_grid = 0.0f;  ///< 1 / grid, a power of two
@@ -35,8 +35,8 @@ inline std::int64_t padded(std::int64_t n) {
 /// Returns n as 32 bits. Throws Error if it does not fit.
 std::int32_t narrow(std::int64_t n);
 
-/// Activations between two layers, as offsets in a worker's memory. A layer that works in place has
-/// the same edge as input and output.
+/// Activations between two layers, as offsets in a thread's memory. A layer that works in place
+/// (overwrites its input) has the same edge as input and output.
 struct CpuEdge {
   ImageLayout layout;
   std::int64_t value = 0;     ///< offset of the values in one example's activations
@@ -52,8 +52,8 @@ struct CpuEdge {
   std::int64_t size() const { return padded(layout.size()); }
 };
 
-/// Sizes of a worker's arrays [floats] for one example, and of the weights, and the offset of each
-/// parameter in them. Layers reserve their own parts.
+/// Sizes of a thread's arrays for one example and of the arrays of weights [floats], and the offset
+/// of each parameter in these. Each layer reserves its own part.
 struct Storage {
   std::int64_t values = 0;     ///< activations of each example in flight
   std::int64_t gradients = 0;  ///< gradients with respect to activations, of the current example
@@ -82,7 +82,7 @@ struct Storage {
   }
 };
 
-/// A layer's place in its network, and the edges that it reads and writes.
+/// Position of a layer in its network, and the edges (activation arrays) that it reads and writes.
 struct LayerSite {
   const Network* network = nullptr;
   const NetworkLayer* layer = nullptr;  ///< null for the input
@@ -123,8 +123,8 @@ class CpuLayer {
   /// rows.
   virtual int min_in_flight() const { return 4; }
   virtual int input_border() const { return 0; }
-  /// Whether the layer, if it is the first one, reads the data set's pixels without padding
-  /// channels.
+  /// Whether the layer, if it is the first one, expects pixels without padding channels, as in the
+  /// data set.
   virtual bool takes_unpadded_input() const { return false; }
   /// Whether the layer, if it is the first one, can read a table's rows in compact form
   /// (CodedRows), without their dense form.
@@ -155,8 +155,8 @@ class CpuLayer {
   /// Computes the gradient with respect to the input. Called only if an earlier layer is trained,
   /// or if needs_backward() is true.
   virtual void backward(Workspace&, int, int) const {}
-  /// Adds the layer's parameter gradients, times w.factor(), to `sum`. Skips examples with factor
-  /// 0, because their numbers may be NaN.
+  /// Multiplies each example's parameter gradient of this layer by w.factor() and adds it to `sum`.
+  /// Skips examples with factor 0, because their gradients may be NaN.
   virtual void add(Workspace&, int, int, const GradientSum& sum) const { (void)sum; }
 
   /// For the norm of gradients after coordinate-wise clipping, (g - m) / scale: returns the part
@@ -194,8 +194,9 @@ struct PackedMatrix {
   static PackedMatrix reserve(Storage& storage, int rows, int columns, const ParameterTensor& bias);
 };
 
-/// Base of layers that store an example's whole parameter gradient. The norm is of the very numbers
-/// that are added, so no rounding error in them can make an example add more than its norm allows.
+/// Base of layers that store an example's whole parameter gradient. The norm is computed from the
+/// same rounded numbers that are added later, so their rounding errors do not increase the
+/// sensitivity.
 class WholeGradientLayer : public CpuLayer {
  public:
   bool stores_example_gradient() const final { return true; }
@@ -211,7 +212,7 @@ class WholeGradientLayer : public CpuLayer {
     offset_ = Storage::reserve(storage.example_gradient, size);
   }
   float* gradient_memory(Workspace& w) const;
-  /// Writes one example's gradient, packed like the weights, including all padding.
+  /// Writes one example's gradient, in the order of the packed weights, including all padding.
   virtual void make_gradient(Workspace& w, int example, float* out) const = 0;
 
  private:

@@ -14,22 +14,24 @@
 
 namespace cudp::cpu {
 
-/// Sums clipped gradients of linear models with one output. Used instead of Worker, which supports
-/// any network. It calls one kernel for each group of examples (kernels/fused/linear_sum.hpp). The
-/// kernel reads rows directly from the data set: floats, bytes, or numbers and codes.
+/// Sums clipped gradients of linear models with one output. Replaces Worker, which supports any
+/// network, for these models: calls a single kernel (kernels/fused/linear_sum.hpp) per group of
+/// examples, which reads rows directly from the data set (floats, bytes, or numbers and codes).
 class LinearSum {
  public:
   /// Returns whether the network is one dense layer with one output, and its loss depends on that
   /// output alone.
   static bool fits(const Network& network);
 
-  /// class_weights: weight of each class (EngineSettings), or empty. Keeps the references.
+  /// class_weights: weight of each class (EngineSettings), or empty. Keeps references to its
+  /// arguments.
   LinearSum(const Network& network, const CpuLayout& layout, const CpuKernels& kernels,
             std::span<const float> class_weights, int threads);
 
-  /// Computes the sum of the examples' contributions and writes it to sum [Storage::packed], as
-  /// multiples of its grid. The result does not depend on the number of threads. data: no texts.
-  /// parameters: [d]. Adds the examples' private statistics to *diagnostics unless it is null.
+  /// Writes the sum of the examples' contributions to sum [Storage::packed], as integer multiples
+  /// of the grid (1 / use.inverse_grid). The result does not depend on the number of threads. data:
+  /// no texts. parameters: [d]. Adds the examples' private statistics to *diagnostics unless it is
+  /// null.
   void add_up(const Dataset& data, std::span<const std::uint32_t> examples,
               std::span<const float> parameters, const AddClipped& use, ThreadTeam& team,
               std::int64_t* sum, Diagnostics* diagnostics);
@@ -37,8 +39,8 @@ class LinearSum {
  private:
   /// Sums of one thread: `units` of the current group of examples, `totals` of all groups. Both
   /// consist of three arrays, each padded to a multiple of 16: the sums of the weights' gradients,
-  /// [features + 1]; from first_number_ on, those of the numbers of rows in compact form
-  /// (CodedRows); from bias_ on, that of the bias.
+  /// [features + 1]; from first_number_ on, the sums for features that rows in compact form
+  /// (CodedRows) store as numbers; from bias_ on, that of the bias's gradient.
   struct Part {
     AlignedVector<std::int32_t> units;
     AlignedVector<std::int64_t> totals;

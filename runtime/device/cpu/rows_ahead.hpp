@@ -16,15 +16,15 @@ namespace cudp::cpu {
 
 /// Draws and reads the batches of a training one step ahead, if the features are in a file that is
 /// larger than memory: the disk works while steps are computed and the next batch is drawn. A batch
-/// depends on the key and the step alone, so this changes no result. A batch that was read for a
-/// step that is not taken is dropped.
+/// depends on the key and the step alone, so this changes no result. A batch that was read ahead
+/// and is not requested next is dropped.
 class RowsAhead {
  public:
   /// Maximum size of a batch's features that is read ahead [bytes]. There are two such buffers.
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 27;
 
-  /// Returns null if the features stay in memory, or if they cannot be read ahead. Keeps references
-  /// to `train` and `draws`.
+  /// Makes the object; returns null if the features are in memory, or if their file cannot be read
+  /// ahead. Keeps references to `train` and `draws`.
   static std::unique_ptr<RowsAhead> open(const Dataset& train, BatchDraws& draws);
 
   struct Step {
@@ -59,7 +59,7 @@ class RowsAhead {
 
   const Dataset& train_;
   BatchDraws& draws_;
-  std::array<Batch, 2> batches_;  ///< of even and odd steps
+  std::array<Batch, 2> batches_;  ///< batches of the latest even and odd step
   std::unique_ptr<RowReader> reader_;
 };
 

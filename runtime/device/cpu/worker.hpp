@@ -23,21 +23,22 @@ struct MeasureNorm {};
 struct AddWhole {
   float* sum;  ///< [Storage::packed], gradient is added to it
 };
-/// Clips the gradient, rounds it to the sum's grid and adds it as integers.
+/// Clips the gradient, multiplies it by inverse_grid, rounds it to integers and adds these.
 struct AddClipped {
   ClipSettings clip;
   float inverse_grid;
 };
-/// Importance sampling: accepts or rejects the drawn example, and adds an accepted gradient divided
-/// by its norm. Reads the norm that is stored for the example, and stores the current one.
+/// Importance sampling (DPIS): an example was drawn by its stored, older gradient norm. Accepts or
+/// rejects it by the current norm, adds an accepted gradient divided by its norm, and stores the
+/// current norm.
 struct AddAccepted {
   ImportanceRule rule;
   RandomStream stream;  ///< random stream that decides the acceptance
   float* norms;         ///< [examples of the data set], norm stored for each
   float inverse_grid;
 };
-/// Coordinate-wise clipping: transforms the gradient, clips it to norm 1, rounds it to the sum's
-/// grid and adds it as integers.
+/// Coordinate-wise clipping (AdaCliP): transforms the gradient, clips it to norm 1, multiplies it
+/// by inverse_grid, rounds it to integers and adds these.
 struct AddTransformed {
   Coordinates coordinates;
   ClipSettings clip;
@@ -45,7 +46,7 @@ struct AddTransformed {
 };
 using GradientUse = std::variant<MeasureNorm, AddWhole, AddClipped, AddAccepted, AddTransformed>;
 
-/// Private statistics of one example after its backward pass.
+/// Private statistics of one example: loss and gradient norm before clipping.
 struct ExampleRecord {
   float loss = 0.0f;
   float squared_norm = 0.0f;
@@ -53,12 +54,13 @@ struct ExampleRecord {
   bool finite = true;
 };
 
-/// Memory of one thread, and the forward and backward passes of its examples. If the features are
-/// in a file, they are copied once for a call: norms and contributions are computed from the same
-/// copy.
+/// Runs the forward and backward passes of one thread's examples, in memory of its own. If the
+/// features are in a file, each call copies them once, and computes norms and contributions from
+/// that copy.
 class Worker {
  public:
-  /// class_weights: weight of each class (EngineSettings), or empty. Keeps the references.
+  /// class_weights: weight of each class (EngineSettings), or empty. Keeps references to its
+  /// arguments.
   Worker(const CpuLayout& layout, const CpuKernels& kernels,
          std::span<const float> class_weights = {});
 
@@ -89,15 +91,16 @@ class Worker {
   std::int32_t* units() { return units_.data(); }
 
  private:
-  /// Calls body(first, count) for consecutive groups of the examples, `count` examples from index
-  /// `first` on, after it has made them the examples in flight.
+  /// Splits the examples into groups that fit the workspace. For each group, `count` examples from
+  /// index `first` on, makes them the examples in flight and calls body(first, count).
   template <class Body>
   void for_each_part(const Dataset& data, std::span<const std::uint32_t> examples,
                      const Weights& weights, const Body& body);
   void forward(int count);
   /// Runs all passes over `count` examples, processed at once, and adds their gradients.
   void run_part(int count, const GradientUse& use, ExampleRecord* records);
-  /// Returns the array that gradients are added to; empty if a use adds nothing.
+  /// Returns the array to which gradients are added for this use; nullopt for MeasureNorm, which
+  /// adds none.
   std::optional<GradientSum> sum_of(const GradientUse& use);
   void backward_together(int count);
   void backward_example(int example);

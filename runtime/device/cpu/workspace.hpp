@@ -16,15 +16,17 @@ namespace cudp::cpu {
 
 inline std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-/// Packed weights of a step, which all workers read. No code writes them during the step.
+/// The network's weights in two copies, each in the order in which one kind of matrix product reads
+/// them. All threads share them, and they are constant during a step.
 struct Weights {
-  const float* packed = nullptr;  ///< [Storage::packed], in the order of forward products
-  /// [Storage::transposed], in the order of products for input gradients.
+  const float* packed = nullptr;  ///< [Storage::packed], order for forward passes
+  /// [Storage::transposed], order for the gradients with respect to a layer's input.
   const float* transposed = nullptr;
 };
 
-/// Arrays of coordinate-wise clipping, packed like the weights: gradients are transformed to
-/// (gradient - m) / scale before they are clipped. No code writes them during a step.
+/// Arrays of coordinate-wise clipping (AdaCliP), which clips (gradient - m) / scale instead of the
+/// gradient; m and scale are one number per parameter. Elements are in the order of
+/// Weights::packed. The arrays are constant during a step.
 struct Coordinates {
   Transform transform;             ///< [Storage::packed], m and 1 / scale
   const float* square;             ///< [Storage::packed], 1 / scale^2

@@ -19,23 +19,23 @@ inline double max_likely_batch(double expected, double variance) {
 }
 
 /// Returns the capacity [examples] of a recorded step that draws each of `examples` examples with
-/// probability at most q. A larger batch makes the run fail; it is never truncated.
+/// probability at most q. If a batch is larger, the run fails; no example is dropped.
 inline std::int64_t capacity_at_rate(double q, std::size_t examples) {
   const double n = static_cast<double>(examples);
   return static_cast<std::int64_t>(
       std::min(n, std::ceil(max_likely_batch(n * q, n * q * (1.0 - q)))));
 }
 
-/// Returns the largest capacity [examples] that a recorded step that uses `draw` may need. For
-/// importance sampling it is the number of all examples, because the stored norms may have any
+/// Returns the largest capacity [examples] that a recorded step may need with this kind of draw.
+/// For importance sampling it is the number of all examples, because the stored norms may have any
 /// value.
 inline std::int64_t batch_capacity(const Draw& draw, std::size_t examples) {
   return std::holds_alternative<Candidates>(draw) ? static_cast<std::int64_t>(examples)
                                                   : capacity_at_rate(rate_of(draw), examples);
 }
 
-/// Returns the number of examples that a step is expected to draw; for importance sampling, its
-/// capacity.
+/// Returns the expected number of examples that a step draws. For importance sampling, where it
+/// depends on private norms, returns `capacity`.
 inline double expected_draw(const Draw& draw, std::size_t examples, std::int64_t capacity) {
   return std::holds_alternative<Candidates>(draw) ? static_cast<double>(capacity)
                                                   : static_cast<double>(examples) * rate_of(draw);

@@ -10,8 +10,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Returns `choices`, with BLAS switched off if the bits of a row of a product depend on its
-/// position; then also calls `say` with a line about it. Prepares BLAS if it is used.
+/// Returns `choices`, but without BLAS if the bits of a row of a product depend on the row's
+/// position; `say` is then called with a line that reports it. Initialises BLAS if it is used.
 LayoutChoices with_checked_blas(Gpu& gpu, const Network& network, LayoutChoices choices,
                                 const std::function<void(const std::string&)>& say);
 

@@ -47,7 +47,7 @@ class Buffer {
   void upload(std::span<const T> from, std::size_t at = 0) {
     if (!from.empty()) gpu_->upload(data_ + at, from.data(), from.size() * sizeof(T));
   }
-  /// Copies n numbers to the host. Waits for the device.
+  /// Returns a host copy of n numbers, from index `at` on. Waits for the device.
   std::vector<T> download(std::size_t n, std::size_t at = 0) const {
     std::vector<T> to(n);
     if (n > 0) gpu_->download(to.data(), data_ + at, n * sizeof(T));

@@ -18,16 +18,17 @@ class DeviceCoordinates {
   Buffer<float>& deviation() { return deviation_; }
   const Buffer<float>& mean() const { return mean_; }
   const Buffer<float>& deviation() const { return deviation_; }
-  /// CoordinatesView::inverse.
+  /// Returns 1 / scale of each coordinate, [d] (CoordinatesView::inverse).
   const Buffer<float>& inverse() const { return inverse_; }
   const CoordinateScale* scale() const { return scale_.get(); }
 
   /// Launches the kernels that compute the arrays of CoordinatesView, except `shifts`, from mean
-  /// and deviation. cursor: if its step is not active, the kernels do nothing.
+  /// and deviation. The kernels do nothing if cursor->active is 0.
   CoordinatesView refresh(const StepCursor* cursor);
 
-  /// Launches the kernels that compute all arrays of CoordinatesView, with `shifts`, which a
-  /// network that is run layer by layer needs for its norms.
+  /// Launches the kernels that compute all arrays of CoordinatesView. `shifts` is needed for the
+  /// gradient norms of a network that is run layer by layer. The kernels do nothing if
+  /// cursor->active is 0.
   CoordinatesView refresh(const CudaLayout& layout, const StepCursor* cursor);
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// A CUDA device as the engine uses it: memory, launches on one stream, and recordings (CUDA
-// graphs). Only this file allocates device memory and launches kernels.
+// A CUDA device as the engine uses it: memory, launches on one stream, and recordings (captured
+// CUDA graphs). Only this file allocates device memory and launches kernels.
 #include <cstddef>
 #include <cstdio>
 #include <functional>
@@ -150,15 +150,16 @@ class CudaGpu {
     if (loads_only_) return;
     check(cudaMemsetAsync(p, 0, bytes, stream_.get()), "clear memory");
   }
-  /// Copies host memory to the device. The caller may change `from` as soon as this returns. It
-  /// waits, because CUDA guarantees that pageable memory is staged only for synchronous copies.
+  /// Copies host memory to the device and waits until the copy is done, so the caller may then
+  /// change `from`. (For an asynchronous copy CUDA does not guarantee that pageable memory may be
+  /// changed.)
   void upload(void* to, const void* from, std::size_t bytes) {
     settle();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
     check(cudaStreamSynchronize(stream_.get()), "wait for the device");
   }
-  /// Returns false. Only the emulator fills scratch memory with values that tests choose
-  /// (runtime/device/scratch_fill.hpp).
+  /// Returns whether fill_scratch() does anything. False here: only the emulated device of the
+  /// tests fills scratch memory (runtime/device/scratch_fill.hpp).
   bool fills_scratch() const { return false; }
   void fill_scratch(void*, std::size_t) {}
   /// Allocates host memory that the device can read directly.
@@ -171,13 +172,16 @@ class CudaGpu {
     if (cudaFreeHost(p) != cudaSuccess)
       std::fputs("cudp: pinned memory was not released\n", stderr);
   }
-  /// Copies from pinned memory without waiting. `from` must not change before the next wait.
+  /// Copies from pinned memory to the device without waiting. `from` must not change before the
+  /// host has next waited for the device.
   void upload_pinned(void* to, const void* from, std::size_t bytes) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
   }
-  /// A point in the work of the device: of the launches, or of the copies beside them.
+  /// A CUDA event: a point in the stream of launches, or in the second stream, that of copies
+  /// (copy_beside()).
   using Mark = UniqueHandle<cudaEvent_t, cudaEventDestroy>;
-  /// Returns a mark that nothing has to wait for yet. Call before copy_beside().
+  /// Returns a new mark that is not set. The first call also creates the stream of copies, so call
+  /// it before copy_beside().
   Mark new_mark() {
     if (copies_.get() == nullptr) {
       cudaStream_t s = nullptr;
@@ -188,23 +192,25 @@ class CudaGpu {
     check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "create an event");
     return Mark(e);
   }
-  /// Copies from pinned memory while launches run. `from` must not change before wait() of a mark
-  /// that mark_copies() has set after this.
+  /// Copies from pinned memory to the device in the stream of copies, while launches run. `from`
+  /// must not change until wait() has returned for a mark that mark_copies() set after this call.
   void copy_beside(void* to, const void* from, std::size_t bytes) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies_.get()), "upload");
   }
-  /// Sets a mark behind all launches, or behind all copies of copy_beside().
+  /// Sets a mark after all launches so far.
   void mark(const Mark& m) { check(cudaEventRecord(m.get(), stream_.get()), "mark launches"); }
+  /// Sets a mark after all copies of copy_beside() so far.
   void mark_copies(const Mark& m) { check(cudaEventRecord(m.get(), copies_.get()), "mark copies"); }
-  /// Lets later copies of copy_beside() wait for the launches before a mark.
+  /// Makes later copies of copy_beside() wait, on the device, for the launches before a mark of
+  /// mark().
   void hold_copies(const Mark& m) {
     check(cudaStreamWaitEvent(copies_.get(), m.get(), 0), "let copies wait");
   }
-  /// Lets later launches wait for the copies before a mark.
+  /// Makes later launches wait, on the device, for the copies before a mark of mark_copies().
   void await_copies(const Mark& m) {
     check(cudaStreamWaitEvent(stream_.get(), m.get(), 0), "let launches wait");
   }
-  /// Waits on the host for what is before a mark.
+  /// Blocks the host until the launches or copies before a mark are done.
   void wait(const Mark& m) { check(cudaEventSynchronize(m.get()), "wait for copies"); }
   /// Copies from device memory to device memory without waiting.
   void copy(void* to, const void* from, std::size_t bytes) {
@@ -222,8 +228,8 @@ class CudaGpu {
   template <class... P, class... A>
   void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args);
 
-  /// Creates the cuBLAS handles. Call before sgemm, outside record(). precision: precision in which
-  /// sgemm multiplies.
+  /// Creates the cuBLAS handles. Call before sgemm() and dense(), not inside record(). precision:
+  /// that of sgemm's products.
   void prepare_blas(Precision precision) {
     cublasHandle_t h = nullptr;
     check(cublas().create(&h), "start");
@@ -253,7 +259,7 @@ class CudaGpu {
           "multiply");
   }
 
-  /// Computes a dense layer by cuBLASLt, one example per row. Requires prepare_blas().
+  /// Computes a dense layer's output, one row per example, with cuBLASLt. Requires prepare_blas().
   void dense(const DenseRows& a) {
     validate(a);
     cublaslt_dense(blas_lt_.get(), a, workspace_.get(), kWorkspace, stream_.get(), !loads_only_);
@@ -263,7 +269,7 @@ class CudaGpu {
   void prepare_dnn() {
     if (dnn_.get() == nullptr) dnn_ = UniqueHandle<void*, cudnn_close>(cudnn_open());
   }
-  /// Convolves by cuDNN. Must not be called inside record().
+  /// Computes a convolution of a batch with cuDNN. Must not be called inside record().
   void convolve(const ConvolutionBatch& a) {
     validate(a);
     const auto scratch = [](void* self, std::size_t bytes) {
@@ -297,8 +303,8 @@ class CudaGpu {
           "transform");
   }
 
-  /// Sets *a.total to the sum of the norms (NormTotal), by CUB if the build has it. Must not be
-  /// called inside record().
+  /// Sets *a.total to the sum of stored gradient norms (NormTotal), with CUB if the build has it.
+  /// Must not be called inside record().
   void total_norms(const NormTotal& a);
 
   /// Returns the properties of this device that ranks exchange before their devices add sums.
@@ -314,8 +320,8 @@ class CudaGpu {
     return s;
   }
   static std::string id_for_sums() { return NcclRanks::new_id(); }
-  /// Joins the group of ranks whose sums NCCL adds up. All ranks call it with the id that one rank
-  /// made. Throws Error if that fails.
+  /// Joins the group of ranks (processes) whose arrays sum_over_ranks() adds up with NCCL. All
+  /// ranks call it with the id that one rank made. Throws Error if that fails.
   void join_ranks(Ranks& ranks, const std::string& id) {
     nccl_ = std::make_unique<NcclRanks>(ranks, id);
   }
@@ -328,9 +334,10 @@ class CudaGpu {
     nccl_->sum(words, n, stream_.get());
   }
 
-  /// Recording of the launches of `work` as a CUDA graph, for replay; nothing runs yet. `work` may
-  /// launch and clear, but not allocate, upload or download. record() calls it twice: the first
-  /// call loads the kernels, because drivers before CUDA 12.3 cannot load them while they record.
+  /// A recording: an executable CUDA graph. record() captures the launches of `work` without
+  /// running them; replay() runs them. `work` may launch and clear, but not allocate, upload or
+  /// download. It is called twice: the first call loads the kernels, because drivers before CUDA
+  /// 12.3 cannot load them during a capture.
   using Recording = UniqueHandle<cudaGraphExec_t, cudaGraphExecDestroy>;
   Recording record(const std::function<void()>& work) {
     load(work);
@@ -352,8 +359,8 @@ class CudaGpu {
   void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
 
  private:
-  /// If ranks use NCCL: waits for the stream, and throws Error if a rank has failed, which would
-  /// otherwise block the stream for ever.
+  /// If ranks use NCCL: waits for the stream. Throws Error if a rank has failed; without this check
+  /// the stream would wait for that rank for ever. Does nothing without NCCL.
   void settle() {
     if (nccl_ == nullptr) return;
     nccl_->wait([this] {

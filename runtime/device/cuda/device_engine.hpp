@@ -45,15 +45,15 @@ class DeviceEngine final : public Engine {
   Diagnostics diagnostics() override { return recorded_.take_diagnostics(); }
 
  private:
-  /// Converts the scalars of each step (learning rate, noise, ...) to the form that the device
-  /// reads. Throws if one does not fit into that form.
+  /// Converts the scalars of each step (learning rate, noise, ...) to the struct that kernels read.
+  /// Throws if a number is out of range.
   std::vector<ListedStep> listed(const StepRecipe& recipe, std::span<const StepScalars> scalars);
 
-  /// Rows of some training examples on the device, and their indices there.
+  /// Device copy of the rows of some training examples, and their indices in it.
   struct RowsOfSome {
     std::vector<std::uint32_t> indices;
     DeviceData data;
-    DeviceTrainingSet copies;  ///< of streamed rows
+    DeviceTrainingSet copies;  ///< owner of `data` if rows are streamed; otherwise empty
   };
   RowsOfSome rows_of(std::span<const std::uint32_t> examples);
 

@@ -25,8 +25,8 @@ struct DeviceInfo {
 /// build without CUDA.
 std::vector<DeviceInfo> cuda_devices();
 
-/// Initialises a device of cuda_devices() for this process, so that its first use need not. This
-/// takes some tenths of a second. Any thread may call it.
+/// Initialises a device for this process, which takes some tenths of a second, so that its first
+/// use is faster. number: index in cuda_devices(). Any thread may call it.
 void open_cuda_device(int number);
 
 /// Creates a CUDA engine that uses no fused kernels (fused.hpp), for tests and benchmarks.
@@ -35,21 +35,23 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense);
 
-/// Returns the precision in which make_cuda_engine multiplies the matrices of a network if
-/// `requested` is requested. transforms: whether clipping is coordinate-wise. Requires a device.
+/// Returns the precision (fp32 or TF32) of the matrix products in an engine of make_cuda_engine()
+/// for this network if the user requests `requested`. transforms: whether clipping is
+/// coordinate-wise. device: number of the device, which must exist.
 Precision cuda_precision(const Network& network, Precision requested, bool transforms,
                          int device = 0);
 
-/// Returns what Backend::arithmetic_name says of cuBLAS and cuFFT, for a run on the device whose
-/// network may use cuBLAS or whose features cuFFT computes: versions, multiprocessors, which the
-/// choice of their kernels follows, and NVIDIA_TF32_OVERRIDE. Empty if it uses neither.
+/// Returns Backend::library_arithmetic for a run on this device: the versions of cuBLAS and cuFFT
+/// and what their choice of kernels may depend on, the number of multiprocessors and
+/// NVIDIA_TF32_OVERRIDE. Empty if the network cannot use cuBLAS and no scattering features are
+/// computed by cuFFT.
 std::string cuda_library_arithmetic(const DeviceInfo& device, const Network& network,
                                     bool scatters);
 
-/// Checks that cuDNN can be used, which --evaluate-with requires. Throws InputError if not.
+/// Throws InputError if cuDNN, which --evaluate-with cudnn requires, cannot be used.
 void require_cudnn();
 
-/// Whether this build has the CUDA backend.
+/// Returns whether this build has the CUDA backend.
 bool built_with_cuda();
 
 }  // namespace cudp

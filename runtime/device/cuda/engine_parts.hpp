@@ -32,7 +32,8 @@ struct EngineParts {
   /// Copies the training set to the device, or prepares streaming if its rows do not fit there.
   /// Throws InputError if it does not fit the network.
   void load(const Dataset& data);
-  /// Copies a data set to the device. holds_rows: see TrainingSetUse.
+  /// Copies a data set to the device. holds_rows: false if only its public properties are copied
+  /// and the rows stay on the host.
   DeviceTrainingSet on_device(const Dataset& data, bool holds_rows = true);
 
   /// Sets the state of the training. Throws if an array of `s` has another size.
@@ -46,7 +47,8 @@ struct EngineParts {
     return {settings.generator, settings.key.key(), purpose, 0};
   }
 
-  /// Returns whether rows stay on the host, and reports it.
+  /// Returns whether the data set's rows must stay on the host, because device memory is too small.
+  /// If so, reports it to the user.
   bool must_stream(const Dataset& data) const;
 
   Gpu gpu;
@@ -59,13 +61,14 @@ struct EngineParts {
   StepEnd end;
   DeviceTrainingSet train;
   std::optional<RowStream> streamed;   ///< source of the rows of `train` that do not fit the device
-  std::optional<Numbering> numbering;  ///< numbers by which batches draw the training set
+  std::optional<Numbering> numbering;  ///< sampling index of each training example
   Buffer<std::uint32_t> index;         ///< Numbering::index()
   SampleScratch sample;
   Canaries canaries;
   Buffer<std::uint32_t> drawn;  ///< [examples], indices of the rows of the current batch
-  Buffer<float> norms;  ///< [examples], norms when last computed; empty if they are not kept
-  Buffer<Tally> tally;  ///< [1], totals of training
+  /// [examples], last computed gradient norms; empty without importance sampling
+  Buffer<float> norms;
+  Buffer<Tally> tally;  ///< [1], sums of losses, norms and counts over all examples so far
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -12,8 +12,8 @@
 namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Computes logits of data sets. The examples of the last call stay in device memory, so a test set
-/// is uploaded once. They are recognised by their contents: the host compares all of them with a
-/// copy, which is several times faster than an upload.
+/// is uploaded once. To recognise them, the host compares the given examples with a copy that it
+/// keeps, which is several times faster than an upload.
 class DeviceEvaluation {
  public:
   /// Largest data set that is kept on the device [bytes].
@@ -23,8 +23,8 @@ class DeviceEvaluation {
 
   explicit DeviceEvaluation(EngineParts& parts) : p_(parts) {}
 
-  /// Returns the logits of examples with the current parameters, [examples, outputs]. Waits for the
-  /// device once if the examples are those of the previous call. Requires
+  /// Returns the logits of the examples at the current parameters, [examples, outputs]. Waits for
+  /// the device; only once if the examples are those of the previous call. Requires
   /// LayerWiseNetwork::reserve() if the network is not fused.
   std::vector<float> logits(const Dataset& examples);
 

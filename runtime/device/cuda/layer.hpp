@@ -41,8 +41,8 @@ class CudaLayer {
   /// place.
   virtual bool reads_own_output() const { return false; }
   virtual int input_border() const { return 0; }
-  /// Returns the width of the border of zeros that the gradient of its output needs, for a layer
-  /// that computes an input gradient.
+  /// Returns the width of the border of zeros that must surround the gradient of the layer's
+  /// output, if the layer computes the gradient of its input.
   virtual int gradient_border(const NetworkLayer&) const { return 0; }
 
   // If a layer's passes have an epilogue (kernels/layers/epilogue.hpp), an adjacent activation is
@@ -82,8 +82,8 @@ class CudaLayer {
   virtual bool writes_output() const { return true; }
   virtual bool writes_input_gradient() const { return true; }
 
-  /// For coordinate-wise clipping: if gradient() needs the shift, the squared norm of m / scale,
-  /// adds the layer to the list of those for which it is computed when m and s change.
+  /// For coordinate-wise clipping: if gradient() needs the layer's shift, the squared norm of m /
+  /// scale, adds the layer to the list of layers whose shifts are computed when m and s change.
   virtual void note_shift(LayerShifts&) const {}
 
   void lay_out(const CudaSite& site, const LayoutChoices& choices, CudaStorage& storage) {
@@ -92,7 +92,8 @@ class CudaLayer {
   }
   bool gives_input_gradient() const { return site_.gives_input_gradient; }
   bool is_frozen() const { return site_.layer != nullptr && site_.layer->frozen; }
-  /// Whether backward() needs what gradient() computes.
+  /// Whether backward() reads a result of gradient(). If so, gradient() is called for a frozen
+  /// layer too.
   virtual bool backward_needs_gradient() const { return false; }
 
   /// Whether forward() and backward() use the device's BLAS.
@@ -110,9 +111,11 @@ class CudaLayer {
   /// Computes the gradient with respect to the input. Called only if an earlier layer has
   /// parameters.
   virtual void backward(MicroBatch&) const {}
-  /// Adds the clipped gradients of the micro-batch to sum [d], in grid steps.
+  /// Adds the clipped gradients of the micro-batch to sum [d], as integer multiples of the grid
+  /// (SumScale).
   virtual void add(MicroBatch&, FixedPoint*, const SumScale*) const {}
-  /// Writes the gradient of each example, unclipped, to gradients [capacity, d].
+  /// Writes each example's unclipped gradient of this layer's parameters to gradients [capacity,
+  /// d].
   virtual void store_gradients(MicroBatch&, float*) const {}
 
  protected:

@@ -24,24 +24,25 @@ inline constexpr std::int64_t kMaxInFlight = 32768;
 std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
                                 std::size_t memory, std::int64_t wanted);
 
-/// What an example's class weight is multiplied by: its factors, after clipping, or its loss's
-/// gradient, for uses whose bound follows from the gradient itself.
+/// The number that an example's class weight is multiplied with: the clipping factors (so after
+/// clipping), or the gradient of the loss (before), for importance sampling and transformed
+/// gradients.
 enum class Weighted { factors, loss };
 
 class LayerWiseNetwork {
  public:
-  /// micro_batch: largest number of examples in flight, or 0 to choose it automatically. say:
-  /// called if memory forces a smaller number; may be empty. has_weights: whether data have class
-  /// weights. Keeps a reference to `network`.
+  /// micro_batch: largest number of examples that are processed at once, or 0 to choose it
+  /// automatically. say: called with a message if memory allows fewer only; may be empty.
+  /// has_weights: whether classes have weights. Keeps a reference to `network`.
   LayerWiseNetwork(Gpu& gpu, const Network& network, int micro_batch, const LayoutChoices& choices,
                    std::function<void(const std::string&)> say = {}, bool has_weights = false);
 
   /// Allocates memory for micro-batches, sized for steps of `wanted` examples
-  /// (examples_in_flight()). Returns whether any memory has moved; if it has, CUDA graphs must be
-  /// recorded again.
+  /// (examples_in_flight()). Returns whether the address of any array has changed; CUDA graphs must
+  /// then be recorded again.
   bool reserve(std::int64_t wanted);
 
-  /// Largest number of examples in flight; 0 before reserve().
+  /// Returns the largest number of examples of a micro-batch; 0 before reserve().
   int capacity() const { return work_ ? work_->capacity() : 0; }
   const CudaLayout& layout() const { return layout_; }
   const Buffer<float>& losses() const { return losses_; }
@@ -58,28 +59,28 @@ class LayerWiseNetwork {
               const float* parameters, float* to);
 
   /// Computes the losses, the gradients with respect to every activation, and the squared norms of
-  /// the parameters' gradients, transformed if coordinates are given. weighted: what is multiplied
-  /// by class weights, if there are any. Requires forward() of the same examples.
+  /// the parameters' gradients, transformed if coordinates are given. weighted: the number that
+  /// class weights are multiplied with, if there are any. Requires forward() of the same examples.
   void backward(Weighted weighted, const CoordinatesView* coordinates = nullptr);
 
-  /// Computes the clipping factors, with class weights if backward() has not applied them. scale
-  /// [1], in device memory: its clipping norm is used.
+  /// Computes the clipping factors of all examples, times their class weights if backward() has not
+  /// applied these. scale: [1], in device memory; has the clipping norm.
   void clip(const ClippedGradient& clip, const SumScale* scale);
 
   /// Importance sampling, instead of clip(): computes the factor of each example, 1 / norm if it is
   /// accepted, else 0. rule, step: in device memory. first: index of example 0 in the random
-  /// stream. norms: stored norm of each example; updated.
+  /// stream. norms: stored gradient norm of each example; those of this micro-batch are updated.
   void accept(const ImportanceRule* rule, const RandomStream& stream, std::int64_t first,
               const std::uint64_t* step, float* norms);
 
   /// Writes the norms of the micro-batch's gradients to norms[batch.first ...].
   void norms(float* norms);
 
-  /// Adds the micro-batch's gradients, which backward() computed, times their factors, to sum [d],
-  /// in steps of the grid of scale [1].
+  /// Multiplies each example's gradient, which backward() computed, by its clipping factor and adds
+  /// it to sum [d], rounded to integer multiples of scale->grid. scale: [1].
   void add(FixedPoint* sum, const SumScale* scale);
 
-  /// Writes the gradient of each example, unclipped, to gradients [capacity(), d].
+  /// Writes the unclipped gradient of each example to gradients [capacity(), d].
   void store_gradients(float* gradients);
 
   /// Returns the arguments of a kernel that adds the losses and norms of the micro-batch to *total.

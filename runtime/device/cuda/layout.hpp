@@ -16,12 +16,12 @@ struct CudaLayout {
   CudaStorage storage;
   Precision loss_gradient_as = Precision::fp32;  ///< whether the loss's gradient is rounded to TF32
 
-  /// Returns the number that the size of a micro-batch must be a multiple of.
+  /// Returns a number of examples; the size of a micro-batch must be a multiple of it.
   int example_group() const {
     static_assert(kSlab % kExampleGroup == 0);
     return storage.uses_blas ? kSlab : kExampleGroup;
   }
-  /// Returns the number of floats of device memory that each example in flight takes.
+  /// Returns the device memory that each example of a micro-batch takes [floats].
   std::int64_t floats_per_example(int groups, int outputs) const {
     std::int64_t floats = storage.saved + storage.example_gradients + storage.parts() +
                           storage.unread_parts + outputs + 2;

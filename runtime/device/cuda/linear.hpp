@@ -38,7 +38,8 @@ class DeviceLinear final : public LinearEngine {
   std::uint64_t correct(std::span<const float> w, const Dataset& test) override;
 
  private:
-  /// Tiles of 16 examples, as in LinearData, in device memory. The buffers may have space for more.
+  /// Examples in device memory, in tiles of 16 as in LinearData. The buffers may be larger than
+  /// `tiles` tiles.
   struct Tiles {
     Buffer<float> features;  ///< [capacity in tiles, d, 16]
     Buffer<float> signs;     ///< [capacity in tiles, 16]
@@ -55,13 +56,13 @@ class DeviceLinear final : public LinearEngine {
 
   void score(const Tiles& tiles, std::span<const float> w, const Buffer<float>& to);
 
-  /// Returns the inverse of the grid as a float; it scales products to grid steps. (The CPU scales
-  /// in double.)
+  /// Returns 1 / grid as a float. Products are multiplied by it, to be rounded to integer multiples
+  /// of the grid. (The CPU multiplies in double.)
   static float inverse_of(double grid);
 
   void clear_totals(std::size_t count);
-  /// Returns `count` totals, converted from grid steps. They are below 2^53 steps, so they are
-  /// exact in double.
+  /// Returns the first `count` totals, multiplied by the grid. As integers they are below 2^53, so
+  /// the result is exact in double.
   std::vector<double> collected(std::size_t count, double grid) const;
 
   Gpu gpu_;

@@ -15,7 +15,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Examples of a data set in device memory. The members are those of Dataset.
+/// Pointers to the examples of a data set in device memory. The members have the names of those of
+/// Dataset; pointers to features of another kind are null.
 struct DeviceData {
   const std::uint8_t* bytes = nullptr;
   const float* floats = nullptr;
@@ -40,8 +41,8 @@ struct CoordinatesView {
   Transform of(std::int64_t offset) const { return {centre + offset, inverse + offset}; }
 };
 
-/// Device memory for one micro-batch, and the examples that it currently holds. Layers read and
-/// write it.
+/// Device memory for the activations, gradients and norms of one micro-batch (the examples of a
+/// step that are processed at once). The layers of a network read and write it.
 class MicroBatch {
  public:
   /// Keeps a reference to `edges`. capacity: largest number of examples. transforms: whether
@@ -82,8 +83,8 @@ class MicroBatch {
     return ((std::int64_t{1} << 31) - 1) / floats;
   }
 
-  /// Fills all memory except the borders with the value that tests choose
-  /// (runtime/device/scratch_fill.hpp). Call before a micro-batch.
+  /// For tests: fills all memory except the borders with scratch_fill()
+  /// (runtime/device/scratch_fill.hpp). Does nothing outside of tests. Call before a micro-batch.
   void fill_scratch() {
     if (!gpu.fills_scratch()) return;  // filling line by line takes as long as the kernels
     for (std::size_t i = 0; i < values_.size(); ++i) {

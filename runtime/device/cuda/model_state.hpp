@@ -39,9 +39,10 @@ class DeviceModelState {
     return std::holds_alternative<TransformedGradient>(recipe.contribution);
   }
 
-  /// The parameters that are trained, [d], and then those of frozen layers.
+  /// Returns the parameters: first those that are trained, [d], then those of frozen layers.
   const float* parameters() const { return parameters_.get(); }
-  /// Makes updates write the parameters also to `image`, the packed copy that fused kernels read.
+  /// Makes later updates also write the parameters to `image`, the packed copy that fused kernels
+  /// read.
   void write_packed(const PackedImage& image) { packed_ = image; }
   std::size_t size() const { return size_; }
   DeviceCoordinates& coordinates() { return coordinates_; }
@@ -73,8 +74,8 @@ class DeviceModelState {
             .norms = {}};
   }
 
-  /// Returns the part of an update's arguments that is the same for all steps: all but the scalars,
-  /// which kernels read from the cursor, and the released values.
+  /// Returns the arguments of an update kernel that are the same for all steps: all but the step's
+  /// scalars, which kernels read from StepCursor, and the released values.
   UpdateArgs update_args(const StepRecipe& recipe) {
     UpdateArgs args{};
     args.parameters = parameters_.get();

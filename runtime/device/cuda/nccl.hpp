@@ -80,7 +80,8 @@ class NcclRanks {
   /// Replaces words [n] by their sums over all ranks, modulo 2^64, on a CUDA stream. It may be
   /// recorded in a CUDA graph.
   void sum(std::uint64_t* words, std::size_t n, void* stream);
-  /// Waits until done() is true, that is, until the device has finished its work.
+  /// Waits until done() returns true, polling it. done: returns whether the device has finished its
+  /// work. Throws Error if a rank has failed.
   void wait(const std::function<bool()>& done);
 
  private:

@@ -15,8 +15,8 @@ class DeviceNorms {
   /// Uploads the number of examples. Call after another training set has been loaded.
   void reset();
   void measure();
-  /// Returns the sum of the stored norms in steps of `grid`, each limited to max_norm and then
-  /// rounded towards zero. No single norm leaves the device.
+  /// Returns the sum of the stored norms as a multiple of `grid`. Each norm is limited to max_norm
+  /// and then rounded down to a multiple of `grid`. No single norm leaves the device.
   std::uint64_t total(double max_norm, double grid);
 
  private:

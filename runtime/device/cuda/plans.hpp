@@ -86,8 +86,9 @@ struct GradientPlan {
   ConvPatch patch = {};  ///< patch that the gradient uses; lines = 0: it uses the tables
 };
 
-/// Number of weights from which a dense layer uses the device's BLAS. BLAS then multiplies slabs of
-/// exactly kSlab examples, so that an example's result does not depend on the number of examples.
+/// A dense layer with at least this number of weights uses the device's BLAS. BLAS then multiplies
+/// groups of exactly kSlab examples, so that an example's result does not depend on the number of
+/// examples.
 inline constexpr std::int64_t kLargeDense = 1 << 20;
 inline constexpr int kSlab = 256;
 
@@ -106,8 +107,9 @@ inline std::size_t patch_shared_bytes(const DeviceLimits& limits) {
 /// edge as input and output.
 struct CudaEdge {
   std::size_t number = 0;
-  Planes value;     ///< its border is the padding of the convolution that reads it
-  Planes gradient;  ///< its border serves the input gradient of the convolution that made it
+  Planes value;  ///< its border is the padding of the convolution that reads it
+  /// Its border is for the input gradient of the convolution whose output this is.
+  Planes gradient;
   bool has_gradient = false;
   /// Whether the stored values are rounded to TF32; see round_edges.
   Precision value_as = Precision::fp32;
@@ -157,7 +159,8 @@ struct CudaStorage {
     group_parts.push_back(parts() + n);
     return group_parts[group_parts.size() - 2];
   }
-  /// Index of partial sums that no kernel reads: those of frozen layers, which share memory.
+  /// Returned by reserve_unread_parts() as the index of partial sums that no kernel reads: those of
+  /// frozen layers, which share memory.
   static constexpr std::int32_t kUnreadParts = -1;
   std::int32_t unread_parts = 0;
   std::int32_t reserve_unread_parts(int n) {
@@ -171,8 +174,8 @@ struct CudaStorage {
     return first;
   }
 
-  /// Adds a weight to those that are packed before each pass. Returns its offset, a multiple of 16
-  /// bytes.
+  /// Adds a weight matrix to those that are packed before each forward pass. Returns the offset of
+  /// its packed copy [floats], a multiple of 16 bytes.
   std::int64_t pack(PackPlan p) {
     const std::int64_t floats =
         p.keeps_order ? std::int64_t{p.terms} * p.columns : packed_floats(p.terms, p.columns);
@@ -181,7 +184,8 @@ struct CudaStorage {
     return p.packed_at;
   }
 
-  /// Makes a table of offsets whose entry i, i < n, is at(i). Returns the axis that uses it.
+  /// Makes a table of the offsets at(0), ..., at(n - 1). Returns an axis that maps index i to entry
+  /// i of it.
   template <class At>
   AxisPlan table(std::int64_t n, const At& at) {
     const auto first = static_cast<std::int64_t>(tables.size());

@@ -49,8 +49,8 @@ class CudaProducts {
 
   void fill_scratch() { packed_.fill_scratch(); }
 
-  /// Packs (rounds and reorders) the weights that tensor cores multiply. Call after the parameters
-  /// have changed, before those products. parameters [d]: those of the whole network.
+  /// Packs (rounds and reorders) the weights that tensor cores multiply. Call it when the
+  /// parameters have changed, before the next product. parameters: [d], of the whole network.
   void pack(const float* parameters);
 
   /// Launches a layer's matrix product: out = epilogue(a weight + bias). out_planes, y_planes:

@@ -27,15 +27,16 @@ inline Diagnostics diagnostics_of(const Tally& t) {
           .non_finite = t.non_finite};
 }
 
-/// Reads the totals of losses, norms and counts, and sets them to 0.
+/// Returns the totals of losses, norms and counts, and sets them to 0. Waits for the device.
 inline Diagnostics take_tally(Buffer<Tally>& tally) {
   const Tally t = tally.download().front();
   tally.clear();
   return diagnostics_of(t);
 }
 
-/// Adds up a step's sum, and its statistics (Tally: losses, norms, counts), over all ranks. The
-/// constructor's arguments belong to the engine and must outlive this object.
+/// Adds up the gradient sum of a step and its statistics (Tally: losses, norms, counts) over all
+/// ranks (processes). The constructor's arguments belong to the engine and must outlive this
+/// object.
 class RankedSum {
  public:
   RankedSum(Gpu& gpu, const EngineSettings& settings, StepEnd& end, Buffer<Tally>& tally,
@@ -46,8 +47,9 @@ class RankedSum {
         tally_(tally),
         words_(parameters + StepEnd::kRankWords) {}
 
-  /// Decides once, on all ranks alike, whether the devices or the host add up the sums of ranks,
-  /// and reports the decision.
+  /// At the first call, decides whether the devices or the host add up the sums of ranks, with the
+  /// same result on all ranks, and reports it to the user. Throws InputError if NCCL is requested
+  /// (--sum-by nccl) and cannot be used.
   void choose() {
     if (on_device_) return;
     std::string why = "--sum-by host";
@@ -65,15 +67,16 @@ class RankedSum {
   /// Returns whether the devices, and not the host, add up the sums. Requires choose().
   bool is_on_device() const { return *on_device_; }
 
-  /// Launches the replacement of this rank's sum and statistics by the totals of all ranks. Call
-  /// inside a recording.
+  /// Launches an all-reduce with NCCL, on the device: it replaces this rank's gradient sum and
+  /// statistics of the step by their totals over all ranks. Call while a CUDA graph is recorded.
   void launch() {
     gpu_.copy(end_.rank_words(), tally_.get(), sizeof(Tally));
     gpu_.clear(tally_.get(), sizeof(Tally));
     gpu_.sum_over_ranks(sum(), words_);
   }
 
-  /// Reads the statistics of all ranks that launch() computed. Call after the recording has run.
+  /// Adds the statistics of all ranks that launch() computed to those that take_diagnostics()
+  /// returns. Call after the CUDA graph has run.
   void read_tally() {
     const std::vector<FixedPoint> words = end_.download_rank_words();
     Tally tally;
@@ -81,8 +84,7 @@ class RankedSum {
     diagnostics_ += diagnostics_of(tally);
   }
 
-  /// Replaces this rank's sum with that of all ranks, and adds up their statistics, on the host.
-  /// Waits for the device.
+  /// Does on the host what launch() and read_tally() do on the device. Waits for the device.
   void join() {
     const std::vector<FixedPoint> mine = end_.download_sum();
     std::vector<std::int64_t> words(mine.size() + Diagnostics::kWords);

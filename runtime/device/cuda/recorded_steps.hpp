@@ -12,8 +12,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Records a step as a CUDA graph and replays it for every step of a run. Keeps references to the
-/// constructor arguments.
+/// Records (captures) a training step as a CUDA graph and replays it for every step of a run. Keeps
+/// references to the constructor's arguments.
 class RecordedSteps {
  public:
   RecordedSteps(EngineParts& parts, StepSum& sum)
@@ -24,12 +24,14 @@ class RecordedSteps {
   /// Discards the recorded CUDA graphs. Call after another training set has been loaded.
   void reset();
 
-  /// Allocates memory for micro-batches of `examples` examples.
+  /// Allocates memory for steps of `examples` examples, and discards the recorded CUDA graph if
+  /// memory has moved.
   void reserve(std::int64_t examples);
 
-  /// Runs steps.size() steps. cursor: has the values that are the same for all steps, and the
-  /// number of the first step. steps: numbers of each step, such as learning rate and noise. If the
-  /// clipping norm is adaptive, receives those that the device computed, and the noisy counts.
+  /// Runs steps.size() steps. cursor: the number of the first step, and the values that are the
+  /// same for all. steps: the scalars of each step, such as learning rate and noise. If the
+  /// clipping norm is adaptive, the device's clipping norms and noisy counts of unclipped gradients
+  /// are written to it.
   void run(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
 
   /// Returns the statistics of training since the last call, and clears them.
@@ -37,14 +39,14 @@ class RecordedSteps {
 
  private:
   struct Recorded {
-    StepRecipe recipe;      ///< without the numbers that recorded steps read from device memory
-    std::int64_t capacity;  ///< largest batch that the recording can process
-    /// One, or one for each buffer of streamed rows.
+    StepRecipe recipe;      ///< without the numbers that a CUDA graph reads from device memory
+    std::int64_t capacity;  ///< largest batch that the CUDA graph can process [examples]
+    /// CUDA graphs of the step: one, or one for each buffer of streamed rows.
     std::vector<Gpu::Recording> recordings;
   };
-  /// Recordings of a step if there are several ranks: one if the devices add up the ranks' sums,
-  /// otherwise one before the host does so and one after. The first is there for each buffer of
-  /// streamed rows.
+  /// CUDA graphs of a step if there are several ranks. If the devices add up the ranks' sums,
+  /// `first` is the whole step. Otherwise `first` ends before the host adds them, and `second` is
+  /// the rest. `first` has one graph, or one for each buffer of streamed rows.
   struct Joined {
     StepRecipe recipe;
     std::vector<Gpu::Recording> first;
@@ -56,17 +58,18 @@ class RecordedSteps {
   /// because blocks without examples return at once.
   std::int64_t capacity_for(const StepRecipe& recipe) const;
   void launch_step(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
-  /// Records work(rows) for all rows, or for each buffer of streamed rows.
+  /// Records the launches of work(rows) as one CUDA graph, or, if rows are streamed from the host,
+  /// as one for each buffer of rows.
   std::vector<Gpu::Recording> record_for_rows(const StepRecipe& recipe,
                                               const std::function<void(const StepRows&)>& work);
-  /// Replays recordings of steps first, first + 1, ..., as many of them as are drawn at a time, at
-  /// most `steps`. Returns their number.
+  /// Replays the CUDA graph for steps first, first + 1, ... whose rows fit one buffer, at most
+  /// `steps` of them. Returns their number.
   std::size_t replay_streamed(const StepRecipe& recipe, std::uint64_t first, std::size_t steps);
-  /// Allocates memory for drawing the batches of several steps at once, if they do not depend on
-  /// earlier steps.
+  /// Allocates `ahead_`, memory in which the batches of several steps are drawn at once. Leaves it
+  /// empty for importance sampling, where a batch depends on earlier steps, and for streamed rows.
   void prepare_ahead(const StepRecipe& recipe);
-  /// Records the launches of a step as a CUDA graph, unless there is a recording of the same recipe
-  /// that can process batches as large as those seen so far.
+  /// Records the launches of a step as a CUDA graph, unless there is one of the same recipe whose
+  /// capacity suffices for the batches seen so far.
   void record(const StepRecipe& recipe);
   void record_joined(const StepRecipe& recipe);
   void run_alone(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);

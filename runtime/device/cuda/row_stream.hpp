@@ -30,51 +30,56 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Where the launches of a step find its batch and its rows.
+/// Device addresses from which the kernels of a step read its batch and its rows.
 struct StepRows {
   DeviceData data;
-  std::optional<BatchesAhead> batches = {};  ///< drawn ahead; empty: the step draws its own
+  /// Batches that are drawn already; empty if the step draws its own.
+  std::optional<BatchesAhead> batches = {};
 };
 
 class RowStream {
  public:
   static constexpr std::size_t kBuffers = 2;
-  /// Size of a buffer, which has at least one step's batch [bytes], and most steps of it. It is at
-  /// most 1/16 of the device's memory.
+  /// Size of a buffer [bytes], unless 1/16 of the device's memory is less, or the rows of one step
+  /// need more.
   static constexpr std::size_t kBufferBytes = std::size_t{1} << 28;
+  /// Largest number of steps whose rows one buffer has.
   static constexpr std::size_t kMaxSteps = 256;
 
-  /// Keeps references to the arguments. shared: what all rows have in common, in device memory.
-  /// sorts_words: see TrainingSetUse.
+  /// Keeps references to the arguments. shared: properties that all rows have in common, such as
+  /// class weights, in device memory. sorts_words: whether an embedding is trained, which needs
+  /// each text's words in order.
   RowStream(Gpu& gpu, const Dataset& train, const EngineSettings& settings,
             const DeviceData& shared, bool sorts_words);
 
-  /// Returns the size of an example on the device [bytes].
+  /// Returns the size of one example in a buffer [bytes]. sorts_words: as for the constructor.
   static std::size_t bytes_of_row(const Dataset& train, bool sorts_words);
 
   const Dataset& train() const { return train_; }
 
-  /// Allocates buffers for batches of up to list_size examples, unless there are some. Recordings
-  /// that read earlier buffers must not be replayed then.
+  /// Allocates buffers for batches of up to list_size examples, unless they exist. CUDA graphs that
+  /// read earlier buffers must not be replayed then.
   void reserve(std::size_t list_size);
-  /// Returns where the steps of a buffer find their batches and rows. Valid until reserve().
+  /// Returns the addresses of the batches and rows in a buffer. Valid until reserve().
   StepRows rows(std::size_t buffer) const;
 
   /// Steps whose batches and rows are in a buffer.
   struct Part {
     std::size_t buffer;
     std::size_t steps;
-    std::span<const std::uint32_t> examples;  ///< of all steps, one after another
+    /// Indices of the examples of all these steps, one step after another.
+    std::span<const std::uint32_t> examples;
   };
   /// Draws the batches of steps first, first + 1, ..., at most `steps` of them, and copies their
-  /// rows to the next buffer. Later launches see them. Requires reserve(). Throws InputError if a
-  /// row cannot be read from its file.
+  /// rows to the next buffer. Later launches wait for the copy. Requires reserve(). Throws
+  /// InputError if a row cannot be read from its file.
   Part stage(const Draw& draw, std::uint64_t first, std::size_t steps);
   /// Call after the part's steps have been launched: lets a later stage() overwrite the buffer.
   void launched(const Part& part);
 
  private:
-  /// Arrays of a buffer: bytes of an example in each, and offsets [bytes].
+  /// One number for each array of a buffer [bytes]: its size per example (widths_) or its offset
+  /// (at_).
   struct Columns {
     std::size_t features = 0, targets = 0, lengths = 0, order = 0, labels = 1;
   };

@@ -13,8 +13,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Progress of a run (StepCursor) and list of its steps' numbers (learning rate, noise, ...), in
-/// device memory. The host writes both in one copy, and reads them when the steps are done.
+/// Device memory for the progress of a sequence of steps (StepCursor) and the list of their scalars
+/// (learning rate, noise, ...). The host writes both in one copy, and reads them when the steps are
+/// done.
 class RunPosition {
  public:
   /// parameters: number of parameters of the network. The more there are, the sooner double
@@ -39,9 +40,9 @@ class RunPosition {
   const SumScale* scale() const { return &cursor()->scale; }
   const ImportanceRule* candidates() const { return &cursor()->candidates; }
 
-  /// Writes progress and list for the next launches, which run steps cursor.first, cursor.first +
-  /// 1, ..., steps.size() of them, at most max_steps(). cursor: has the values that are the same
-  /// for all steps. wait() must be called before the next call.
+  /// Writes progress and list for the next launches, which run steps.size() steps, at most
+  /// max_steps(), from step cursor.first on. cursor: the values that are the same for all steps.
+  /// wait() must be called before the next call.
   void start(StepCursor cursor, std::span<const ListedStep> steps) {
     ensure(steps.size() <= max_steps_, "too many steps for a submission");
     cursor.end = static_cast<std::uint32_t>(steps.size());
@@ -50,8 +51,9 @@ class RunPosition {
     gpu_.upload_pinned(device_.get(), host_.get(), sizeof cursor + steps.size_bytes());
   }
 
-  /// Lets the next launches start the batch that exceeded the capacity. Call after the step was
-  /// recorded again with a larger capacity. at: the result of wait().
+  /// Allows the next launches to start the step whose batch exceeded the capacity of the CUDA
+  /// graph. Call when the step has been recorded again with a larger capacity. at: the result of
+  /// wait().
   void raise_capacity(StepCursor at) {
     at.oversized_batch = 0;
     std::memcpy(host_.get(), &at, sizeof at);

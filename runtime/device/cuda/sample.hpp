@@ -41,23 +41,25 @@ class SampleScratch {
 /// are drawn; 1 if space.cursor is set.
 void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps = 1);
 
-/// Launches the random allocation of examples to the steps of an epoch, that of step
+/// Launches the random allocation of examples to the steps of an epoch, the one that has step
 /// args.stream.step: writes the step of each example from args.begin to args.end to `allocated`.
 void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated);
 
-/// Launches the start of the next step: copies its batch from `ahead` to `drawn`.
+/// Launches a kernel that starts the next step of the run (space.cursor): copies its batch from
+/// `ahead`, where it was drawn earlier, to `drawn`.
 void begin_drawn_step(Gpu& gpu, const BatchesAhead& ahead, const SampleSpace& space,
                       std::uint32_t* drawn);
 
 /// Memory for the batches of several steps, which one pair of launches draws. A batch depends on
-/// the key and on the step's number alone, so it may be drawn before the steps before it are taken.
+/// the key and on the step's number alone, so it may be drawn before earlier steps are done.
 class DrawnAhead {
  public:
-  /// Largest number of steps drawn at once, and memory for them [bytes].
+  /// Largest number of steps whose batches are drawn at once.
   static constexpr std::size_t kMaxSteps = 256;
+  /// Largest size of the memory for these batches [bytes].
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
-  /// list_size: capacity of a batch. A larger one is counted, and makes the run fail. allocates:
+  /// list_size: capacity of a batch [examples]. A larger batch makes the run fail. allocates:
   /// whether each example is allocated to a random step of each epoch, instead of Poisson sampling.
   DrawnAhead(Gpu& gpu, std::size_t examples, std::size_t list_size, bool allocates)
       : gpu_(gpu),
@@ -70,7 +72,8 @@ class DrawnAhead {
         allocated_(gpu, allocates && steps_ > 0 ? examples : 0),
         first_(gpu, 1) {}
 
-  /// Number of steps that fit: at most 1/1024 of the device's memory is used.
+  /// Returns the number of steps whose batches fit the memory: at most kMaxBytes, and 1/1024 of the
+  /// device's. May be 0.
   static std::size_t steps_of(const Gpu& gpu, std::size_t examples, std::size_t list_size,
                               bool allocates) {
     const std::size_t memory = std::min(kMaxBytes, gpu.memory() / 1024);
@@ -89,8 +92,8 @@ class DrawnAhead {
             .list_size = static_cast<std::uint32_t>(list_size_),
             .steps = static_cast<std::uint32_t>(steps_)};
   }
-  /// Returns the number of steps from `first` on that one call of draw() may draw: at most those of
-  /// an epoch if examples are allocated to its steps.
+  /// Returns the largest number of steps from `first` on for which one call of draw() may draw the
+  /// batches. Under random allocation they must be in one epoch.
   std::size_t steps_from(const SampleArgs& args, std::uint64_t first) const {
     if (args.epoch_steps == 0) return steps_;
     return std::min<std::size_t>(steps_, args.epoch_steps - first % args.epoch_steps);

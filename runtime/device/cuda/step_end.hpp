@@ -15,31 +15,35 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Launches the kernel that adds a micro-batch's losses, norms and counts to the totals.
+/// Launches the kernel that adds a micro-batch's losses, norms and counts to the totals
+/// *batch.total.
 void add_tally(Gpu& gpu, const TallyBatch& batch);
 
-/// Computes the sum of norms with a kernel of this project, for builds without CUB.
+/// Adds the stored gradient norms (NormTotal) up with a kernel of this project, for builds without
+/// CUB.
 void total_norms_by_kernel(Gpu& gpu, const NormTotal& a);
 
 class StepEnd {
  public:
-  /// cursor, list: progress of the run and numbers of its steps, in device memory (RunPosition).
+  /// cursor, list: progress of the run and the scalars of its steps, in device memory
+  /// (RunPosition).
   StepEnd(Gpu& gpu, DeviceModelState& state, StepCursor* cursor, ListedStep* list);
 
-  /// Returns the current step's sum of contributions, [d], as multiples of its grid, in device
-  /// memory. Kernels add to it; it is 0 at the beginning of a step.
+  /// Returns the device address of the current step's sum of contributions, [d]. It is stored as
+  /// integers, in multiples of the grid to which every contribution is rounded (SumScale::grid).
+  /// Kernels add to it; it is 0 at the beginning of a step.
   FixedPoint* sum() const { return sum_.get(); }
   std::vector<FixedPoint> download_sum() const { return sum_.download(state_.size()); }
-  /// Number of 64-bit words that follow the sum and are added up over ranks with it: the statistics
-  /// (Tally).
+  /// Number of 64-bit words after the sum that are added up over ranks together with it: they have
+  /// the step's statistics (Tally).
   static constexpr std::size_t kRankWords = sizeof(Tally) / sizeof(FixedPoint);
   FixedPoint* rank_words() const { return sum_.get() + state_.size(); }
   std::vector<FixedPoint> download_rank_words() const;
   void upload_sum(std::span<const FixedPoint> sum) { sum_.upload(sum); }
   void clear_sum() { sum_.clear(); }
 
-  /// Returns the released values [d]. Requires a recipe with has_separate_update(), or finish()
-  /// with is_shown.
+  /// Returns the released noisy sum of the step, [d]. It is stored only if
+  /// has_separate_update(recipe), or if finish() was called with is_shown.
   std::vector<float> download_released() const { return released_.download(); }
   void upload_released(const std::vector<float>& values) { released_.upload(values); }
 
@@ -47,18 +51,19 @@ class StepEnd {
   /// of the whole released gradient (adaptive step size).
   static bool has_separate_update(const StepRecipe& recipe) { return recipe.step_size.has_value(); }
 
-  /// Launches noise, release and update of the current step. noise: random stream, whose step the
-  /// device takes from StepCursor. unfinished: partial results to add first. is_shown: launches no
-  /// update, so that the host can read the released values and then call update().
+  /// Launches the kernels that add noise to the current step's sum, release it and update the
+  /// parameters. noise: random stream, whose step number kernels take from StepCursor. unfinished:
+  /// partial results to add first. is_shown: the update is left out, so that the host can read the
+  /// released sum and then call update().
   void finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& unfinished,
               bool is_shown);
 
-  /// Launches the optimizer's update with the released values.
+  /// Launches the optimizer's update of the parameters with the released sum.
   void update(const StepRecipe& recipe);
 
-  /// Computes on the host the noise of a step that double precision was too coarse to round, and
-  /// launches the rest of the step. at: progress of the run after that step. The other arguments
-  /// are those of finish().
+  /// Computes on the host those noise numbers of a step that double precision was too coarse to
+  /// round, and launches the rest of the step. at: progress of the run, read after the step. The
+  /// other arguments are those of finish().
   void complete(const StepCursor& at, const StepRecipe& recipe, const RandomStream& noise,
                 bool is_shown);
 

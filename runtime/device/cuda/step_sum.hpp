@@ -14,23 +14,23 @@ class StepSum {
 
   SampleArgs sample_args(const Draw& draw) const;
   /// Launches the start of the next step: writes its batch (indices of rows, in the order of
-  /// examples) to EngineParts::drawn, and its numbers (learning rate, noise, ...) to the run's
-  /// StepCursor. The batch is drawn now, or copied from rows.batches. capacity: that of the step's
-  /// launches [examples].
+  /// examples) to EngineParts::drawn, and its scalars (learning rate, noise, ...) to the run's
+  /// StepCursor. The batch is drawn now, or copied from rows.batches if that is set. capacity:
+  /// largest batch that the step's launches can process [examples].
   void begin(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
-  /// Launches the sum of the contributions of the batch's examples, in multiples of its grid. The
-  /// returned partial results are not part of the sum yet; StepEnd::finish() adds them. max_drawn:
-  /// largest number of examples drawn.
+  /// Launches the sum of the contributions of the batch's examples, into StepEnd::sum(). The
+  /// returned partial results are not part of it yet; StepEnd::finish() adds them. max_drawn:
+  /// largest possible number of examples in the batch.
   Unfinished add_up(const StepRecipe& recipe, std::int64_t max_drawn, const DeviceData& data);
-  /// Launches a step up to its complete sum and statistics, with a capacity that suffices for any
-  /// batch, except with a probability below 1e-30.
+  /// Launches a step up to its complete sum and statistics, before noise. The capacity of the
+  /// launches is below the batch size with a probability below 1e-30.
   void launch(const StepRecipe& recipe, const StepRows& rows);
 
  private:
   SampleSpace space_of(const StepRecipe& recipe, std::int64_t capacity) const;
-  /// Launches the sum layer by layer, micro-batch by micro-batch. coordinates: arrays of
-  /// coordinate-wise clipping, or null. choose: launches the kernel that computes the factor of
-  /// each example.
+  /// Launches the sum with one kernel after another per layer, for networks without a fused kernel.
+  /// coordinates: arrays of coordinate-wise clipping; null for other clipping. choose: launches the
+  /// kernel that computes each example's clipping factor.
   Unfinished add_by_layers(std::int64_t max_drawn, const DeviceData& data,
                            const CoordinatesView* coordinates, const std::function<void()>& choose);
 

@@ -20,11 +20,11 @@ namespace cudp::cuda {
 /// called.
 bool has_cub();
 
-/// Size of the scratch memory of cub_norm_total over n norms [bytes].
+/// Returns the size of the scratch memory that cub_norm_total() needs for n norms [bytes].
 std::size_t cub_norm_total_bytes(std::int64_t n);
 
-/// Computes the sum of stored gradient norms (NormTotal) by CUB. Overwrites *total, while
-/// norm_total_kernel adds to it. scratch: device memory of `bytes` bytes, aligned to 256.
+/// Computes the sum of stored gradient norms (NormTotal) with CUB. Overwrites *a.total, unlike
+/// norm_total_kernel, which adds to it. scratch: device memory of `bytes` bytes, aligned to 256.
 cudaError_t cub_norm_total(const NormTotal& a, void* scratch, std::size_t bytes,
                            cudaStream_t stream);
 
@@ -33,8 +33,8 @@ void* cublaslt_open();
 /// Destroys a handle of cublaslt_open(). Returns 0.
 int cublaslt_close(void* handle);
 /// Computes a dense layer (DenseRows) by cuBLASLt, in one kernel with bias and activation. scratch:
-/// device memory of `bytes` bytes. May be recorded in a CUDA graph. If `run` is false, only the
-/// algorithm is chosen. Throws Error if there is no algorithm.
+/// device memory of `bytes` bytes. May be recorded in a CUDA graph. run: if false, only chooses
+/// cuBLASLt's algorithm. Throws Error if cuBLASLt has none.
 void cublaslt_dense(void* handle, const DenseRows& a, void* scratch, std::size_t bytes,
                     cudaStream_t stream, bool run);
 
@@ -43,12 +43,14 @@ void cublaslt_dense(void* handle, const DenseRows& a, void* scratch, std::size_t
 void* cudnn_open();
 /// Destroys a handle of cudnn_open(). Returns 0.
 int cudnn_close(void* handle);
-/// Computes a convolution (ConvolutionBatch) by cuDNN, with an algorithm that gives the same sums
-/// each time. scratch(owner, n) returns device memory of n bytes. Throws Error if there is none.
+/// Computes a convolution (ConvolutionBatch) by cuDNN, with a deterministic algorithm.
+/// scratch(owner, n) must return device memory of n bytes. Throws Error if cuDNN has no such
+/// algorithm.
 void cudnn_convolve(void* handle, const ConvolutionBatch& a, void* (*scratch)(void*, std::size_t),
                     void* owner, cudaStream_t stream);
-/// Computes an LSTM or GRU (RecurrentBatch) by cuDNN. Waits for the texts' lengths, so it must not
-/// be recorded. scratch(owner, n) returns device memory of n bytes.
+/// Computes an LSTM or GRU (RecurrentBatch) by cuDNN. Waits for the device, to read the texts'
+/// lengths, so it must not be recorded in a CUDA graph. scratch(owner, n) must return device memory
+/// of n bytes.
 void cudnn_recur(void* handle, const RecurrentBatch& a, void* (*scratch)(void*, std::size_t),
                  void* owner, cudaStream_t stream);
 

@@ -19,19 +19,20 @@ inline void sort_words(const std::uint16_t* words, std::uint16_t length, std::ui
   std::ranges::stable_sort(order, order + length, {}, [&](std::uint16_t t) { return words[t]; });
 }
 
-/// Properties of a training set that its place in memory depends on.
+/// How a training set is used, which determines the arrays that are copied to the device.
 struct TrainingSetUse {
-  bool sorts_words = false;  ///< an embedding is trained, which needs each text's words in order
+  /// Whether to copy each text's words in sorted order, too, which training an embedding needs.
+  bool sorts_words = false;
   std::span<const float> class_weights = {};  ///< EngineSettings::class_weights
-  bool holds_rows = true;  ///< false: rows stay on the host, only what is public is copied
+  bool holds_rows = true;  ///< false: copy only public properties; the rows stay on the host
 };
 
 /// A training set in device memory.
 class DeviceTrainingSet {
  public:
   DeviceTrainingSet() = default;
-  /// Copies the training set to the device. Rows of a table stay coded. Throws InputError if its
-  /// rows are in a file that cannot be read.
+  /// Copies the training set to the device. Rows of a table stay in compact form (CodedRows).
+  /// Throws InputError if the rows are in a file that cannot be read.
   DeviceTrainingSet(Gpu& gpu, const Dataset& train, const TrainingSetUse& use = {})
       : size_(train.size()),
         first_(train.size() > 0 ? static_cast<std::int64_t>(train.first) : 0),
@@ -50,7 +51,7 @@ class DeviceTrainingSet {
   }
 
   std::size_t size() const { return size_; }
-  /// Index of the first example in the training set of all ranks together.
+  /// Returns the index of this rank's first example in the training set of all ranks together.
   std::int64_t first() const { return first_; }
   const DeviceData& data() const { return data_; }
 

@@ -45,7 +45,8 @@ class CudaConv2d final : public ProductLayer {
   void backward(MicroBatch& w) const override { multiply_back(w); }
 
  private:
-  /// Returns the layout `p` without its border: that of the arrays which cuDNN reads and writes.
+  /// Returns the layout `p` without its border, which is the layout of the arrays that cuDNN reads
+  /// and writes.
   static Planes without_border(Planes p) {
     p.border = 0;
     return p;

@@ -9,8 +9,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Dense layer. It never stores an example's gradient, the outer product of its input x and the
-/// output's gradient dy; the norm is the product of their norms.
+/// Dense layer. An example's weight gradient is the outer product of its input x and the output's
+/// gradient dy. It is never stored; its norm is computed as |x| |dy|.
 class CudaDense final : public ProductLayer {
  public:
   /// Whether forward() can apply the activation f. If cuBLASLt computes the product, its epilogue

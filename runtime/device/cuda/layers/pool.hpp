@@ -71,7 +71,8 @@ class CudaPool final : public CudaLayer {
   bool is_max_;
   int kernel_;
   int stride_;
-  /// Offset, in the saved numbers, of one byte per output: the index of the maximum in its window.
+  /// Offset, among the numbers saved for the backward pass, of an array of one byte per output: the
+  /// index of the maximum in the pooling window.
   std::int64_t argmax_ = 0;
   std::optional<Activate> input_function_;
 };

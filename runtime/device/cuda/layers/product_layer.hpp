@@ -51,8 +51,8 @@ class ProductLayer : public CudaLayer {
   /// Whether kernels of this project, and not BLAS or cuDNN, compute the products of forward() and
   /// backward().
   virtual bool uses_own_kernels(const NetworkLayer&, const LayoutChoices&) const { return true; }
-  /// Returns what forward() applies to its output: an activation that it computes for the next
-  /// layer, and rounding to TF32.
+  /// Returns the operations that forward() applies to its output: the activation function of the
+  /// next layer, if this layer computes it, and rounding to TF32.
   Epilogue output_epilogue() const {
     Epilogue e;
     if (output_function_) e = {.kind = Epilogue::Kind::value, .function = *output_function_};
@@ -86,8 +86,8 @@ class ProductLayer : public CudaLayer {
     return weight + std::int64_t{gradient_.rows} * gradient_.columns;
   }
 
-  /// Reserves `parts` partial sums of the squared norm per example, and registers the layer's
-  /// products in `s`. reserve() must call it once its products are set up.
+  /// Reserves `parts` partial sums per example of the squared gradient norm, and registers the
+  /// layer's products in `s`. reserve() must call it after it has set up these products.
   void reserve_products(CudaStorage& s, int parts) {
     first_part_ = reserve_parts(s, parts);
     s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;

@@ -10,9 +10,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// LSTM or GRU. One matrix product for both directions computes W x of whole texts before the
-/// steps, and one product after them computes the inputs' gradient. All steps are one launch,
-/// forward and one backward.
+/// LSTM or GRU layer. One matrix product computes W x for all positions of the texts and both
+/// directions; one launch then runs all time steps. Backward: one launch runs all time steps, then
+/// one product computes the gradient of the input.
 class CudaRecurrent final : public SequenceLayer {
  public:
   CudaRecurrent(const Recurrent& layer) : layer_(layer) {}
