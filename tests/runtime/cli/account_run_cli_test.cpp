@@ -303,8 +303,8 @@ TEST_F(AccountRun, NamesOfRunsMayHaveCommas) {
 /// Random allocation has no divergences. With a private row count such runs count by their promise,
 /// which is a part of every sum.
 TEST_F(AccountRun, OfRunsWithRandomAllocationAndAPrivateRowCount) {
-  const Words allocation = {"--epsilon", "1", "--epochs", "1", "--sampling", "allocation"};
-  const auto run = [&](const std::string& name, const Words& more) {
+  const Arguments allocation = {"--epsilon", "1", "--epochs", "1", "--sampling", "allocation"};
+  const auto run = [&](const std::string& name, const Arguments& more) {
     const Finished f = cudp(training(name, more));
     ASSERT_EQ(f.exit, 0) << f.err;
   };

@@ -145,10 +145,10 @@ TEST_F(CliAudit, TakesAsManyCanariesAsThereIsRoomFor) {
 /// The number of rows of a table is private, unless the user declares it.
 TEST_F(CliAudit, NoMessageHasThePrivateNumberOfRows) {
   const SmallTable table = write_small_table(folder_);
-  const Words words = {"audit",   "--dataset", table.table, "--schema", table.schema,
-                       "--model", "logistic",  "--epsilon", "3",        "--delta",
-                       "1e-5",    "--steps",   "3",         "--seed",   "1",
-                       "--batch", "8",         "--canary",  "example",  "--quiet"};
+  const Arguments words = {"audit",   "--dataset", table.table, "--schema", table.schema,
+                           "--model", "logistic",  "--epsilon", "3",        "--delta",
+                           "1e-5",    "--steps",   "3",         "--seed",   "1",
+                           "--batch", "8",         "--canary",  "example",  "--quiet"};
   EXPECT_EQ(run_cudp(folder_, with(words, {"--canaries", "5000"})).err,
             "cudp: --canaries: expected at most half of the training examples, found 5000\n");
   EXPECT_EQ(run_cudp(folder_, with(words, {"--guesses", "5000"})).err,
@@ -161,7 +161,7 @@ TEST_F(CliAudit, NoMessageHasThePrivateNumberOfRows) {
   write_text(folder_ / "few.toml",
              "columns = [{name = \"x\", kind = \"numeric\", min = 0, max = 1}, "
              "{name = \"y\", kind = \"label\", values = [\"0\", \"1\"]}]\n");
-  Words of_few = words;
+  Arguments of_few = words;
   of_few[2] = folder_ / "few.csv";
   of_few[4] = folder_ / "few.toml";
   EXPECT_EQ(run_cudp(folder_, of_few).err,
