@@ -52,7 +52,7 @@ inline PatientsWithNames patients_with_names(std::size_t rows, std::uint32_t see
   return p;
 }
 
-inline constexpr const char* kPatientsSchema = R"(name = "patients"
+inline constexpr const char* kScoredPatientsSchema = R"(name = "patients"
 columns = [
   {name = "patient", kind = "id"},
   {name = "Ärztin", kind = "categorical", values = ["München", "Köln"], unknown = "zeros"},
@@ -65,7 +65,7 @@ columns = [
 class Predict : public testing::Test {
  protected:
   void SetUp() override {
-    write_text(folder_ / "schema.toml", kPatientsSchema);
+    write_text(folder_ / "schema.toml", kScoredPatientsSchema);
     write_text(folder_ / "train.csv", patients_with_names(3000, 1).csv);
     write_text(folder_ / "new.csv", fresh_.csv);
   }

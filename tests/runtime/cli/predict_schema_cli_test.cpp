@@ -52,7 +52,7 @@ TEST_F(Predict, RefusesASchemaThatIsNotTheModels) {
       {R"(name = "died")", R"(name = "dead")", {"expected a label 'died'", "found 'dead'"}},
   };
   for (const Difference& d : all) {
-    std::string schema = kPatientsSchema;
+    std::string schema = kScoredPatientsSchema;
     ASSERT_NE(schema.find(d.from), std::string::npos) << d.from;
     schema.replace(schema.find(d.from), std::string(d.from).size(), d.to);
     write_text(folder_ / "other.toml", schema);
