@@ -30,16 +30,17 @@ RowsAhead::Batch& RowsAhead::begin(std::uint64_t step, const Draw& draw) {
   Batch& batch = batches_.at(step % batches_.size());
   if (batch.step == step && batch.draw == draw) return batch;
   if (batch.is_read) finish(batch);
+  batch.step.reset();  // what throws here must not leave another step's rows under this step
   const std::span<const std::uint32_t> drawn = draws_.draw(step, draw);
   batch.drawn.assign(drawn.begin(), drawn.end());
-  batch.step = step;
   batch.draw = draw;
-  batch.is_read = drawn.size() * train_.rows->row_bytes() <= kMaxBytes;
-  if (batch.is_read) {
+  if (drawn.size() * train_.rows->row_bytes() <= kMaxBytes) {
     batch.reading.rows = batch.drawn;
     batch.reading.to = batch.copies.fetch_all_but_features(train_, batch.drawn);
     reader_->start(batch.reading);
+    batch.is_read = true;
   }
+  batch.step = step;
   return batch;
 }
 

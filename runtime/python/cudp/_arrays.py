@@ -35,17 +35,22 @@ def _converted(value):
     return float(number) if number.ndim == 0 else np.nan
 
 
+def _holds_values(value):
+    return hasattr(value, "__len__") and not isinstance(value, (str, bytes)) and getattr(value, "shape", None) != ()
+
+
 def _numbers(values, name):
     """Values of a list, of lists or of rows, as float64. What is no number is NaN."""
     try:
-        if np.array(values).dtype.kind not in "cO":  # else value by value
-            return np.array(values, dtype=np.float64)
+        array = np.array(values)
+        if array.dtype.kind in "fiub":  # else value by value
+            return array.astype(np.float64)
     except Exception:
         pass
     try:
         objects = np.array(values, dtype=object)
         flat = objects.ravel().tolist()
-        alike = not any(hasattr(v, "__len__") and not isinstance(v, (str, bytes)) for v in flat)
+        alike = not any(map(_holds_values, flat))
     except Exception:
         alike = False
     if not alike:
@@ -177,16 +182,41 @@ def _memory(values):
     """Arrays that lie in the memory of what a user gives, as far as NumPy can tell."""
     if isinstance(values, np.ndarray):
         return [values]
+    if isinstance(values, (list, tuple)):
+        return [part for part in values if isinstance(part, np.ndarray)]
     if _is_frame(values):
         return [part for column in _columns(values) for part in _memory(column)]
-    if _is_plain(values):
-        return [values.to_numpy()]
-    if _is_series(values) and hasattr(values, "to_arrow"):
-        try:
-            return [values.to_numpy(allow_copy=False)]
-        except Exception:  # texts, or missing values
-            pass
-    return []
+    if not _is_series(values):
+        return []
+    if hasattr(values, "iloc"):
+        if isinstance(values.dtype, np.dtype):
+            return [values.to_numpy()]
+        parts = [getattr(values.array, name, None) for name in ("_data", "_mask", "_ndarray", "_codes")]
+        return [part for part in parts if isinstance(part, np.ndarray)]
+    try:
+        return [values.to_numpy(allow_copy=False)]
+    except Exception:  # texts, missing values or several chunks
+        return []
+
+
+def _is_shared(one, other):
+    """Whether two objects are the same one, or share memory. Only arrays whose bounds overlap are compared."""
+    if one is other:
+        return True
+    spans = []
+    for owner, values in enumerate((one, other)):
+        for array in _memory(values):
+            if array.size != 0:
+                low, high = np.lib.array_utils.byte_bounds(array) if hasattr(np.lib, "array_utils") else np.byte_bounds(array)
+                spans.append((low, high, owner, array))
+    spans.sort(key=lambda span: span[:3])
+    current = []
+    for low, high, owner, array in spans:
+        current = [span for span in current if span[1] > low]
+        if any(span[2] != owner and _overlap(span[3], array) for span in current):
+            return True
+        current.append((low, high, owner, array))
+    return False
 
 
 def _overlap(one, other):
@@ -194,15 +224,6 @@ def _overlap(one, other):
         return np.shares_memory(one, other, max_work=10**6)
     except Exception:  # it would take long to tell
         return True
-
-
-def _is_shared(one, other):
-    if one is other:
-        return True
-    mine, theirs = _memory(one), _memory(other)
-    if _is_frame(one) and _is_frame(other) and len(mine) == len(theirs):
-        return any(map(_overlap, mine, theirs))
-    return any(_overlap(a, b) for a in mine for b in theirs)
 
 
 def _parts(data):

@@ -38,6 +38,27 @@ def test_the_training_rows_are_no_test_rows(in_folder):
     cudp.train(frame[:50], test_data=frame[50:], schema="visits.toml", **public)
 
 
+def test_memory_is_found_whatever_holds_it():
+    pandas, polars = (pytest.importorskip(kind) for kind in ("pandas", "polars"))
+    x, y = np.arange(200.0).reshape(100, 2), np.arange(100)
+    objects = pandas.DataFrame({"a": pandas.Series(["x", None] * 50, dtype=object)})
+    masked = pandas.DataFrame({"a": pandas.array([1, None] * 50, dtype="Int64")})
+    two = polars.DataFrame({"a": x[:, 0], "b": x[:, 1]})
+    for one, other in ((objects, objects[:]), (masked, masked[3:]), (two, two.select("b", "a")), ((x, y), (list(x), list(y)))):
+        with pytest.raises(cudp.InputError, match="memory of their own"):
+            _arrays.check_apart(one, other)
+    for one, other in ((objects, objects.copy()), (masked[:50], masked[50:]), (two[:50], two[50:]), ((x[::2], y[::2]), (x[1::2], y[1::2]))):
+        _arrays.check_apart(one, other)
+
+
+def test_no_value_of_a_list_decides_about_another():
+    for last in ("3", 3, None, np.array(5.0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            rows = _arrays.features([[np.complex64(2), 1.0], [np.array(5.0), 1.0], [last, 1.0]], missing=True)
+        assert np.isnan(rows[0, 0]) and rows[1].tolist() == [5.0, 1.0]
+
+
 CLASSES = {"classes": 2, "size_is_public": True, **SETTINGS, "malformed": "missing"}
 
 
