@@ -11,7 +11,8 @@
 
 namespace cudp::privacy {
 
-/// Input of an accountant: all releases, and which data sets are neighbours (relation, group).
+/// Input of an accountant: all releases (noisy outputs), and which data sets count as neighbours:
+/// the relation between them, and by how many examples they differ (`group`).
 struct Composition {
   std::vector<Release> releases = {};
   NeighbouringRelation relation = NeighbouringRelation::add_or_remove;
@@ -42,12 +43,12 @@ struct AccountantOptions {
 /// Bounds the privacy of one composition. Expensive intermediate results are kept between calls.
 ///
 /// Sources: privacy loss distributions: Koskela, Jalko, Honkela 2020 (arXiv:1906.03049), and the
-/// papers that pld/ names; the Renyi bound: rdp/curve.hpp; dominating pairs and groups:
-/// rdp/dominating_pair.hpp.
+/// papers that pld/ names; the Renyi bound: rdp/curve.hpp; dominating pairs, also for groups of
+/// examples: rdp/dominating_pair.hpp.
 ///
-/// Throws std::invalid_argument if an argument is out of range, and std::domain_error if there is
-/// no theorem for such a release, group or relation, or no bound can be computed. Bounds are never
-/// approximate, infinite or NaN.
+/// Throws std::invalid_argument if an argument is out of range, and std::domain_error if no theorem
+/// covers one of the releases, the group size or the neighbouring relation, or no bound can be
+/// computed. Bounds are never approximate, infinite or NaN.
 class Accountant {
  public:
   explicit Accountant(Composition composition, AccountantOptions options = {});
@@ -71,7 +72,8 @@ class Accountant {
   /// accurate.
   std::vector<PrivacyBound> profile(std::span<const double> epsilons, double least);
 
-  /// Returns the composition, without those releases that reveal nothing (releases_nothing()).
+  /// Returns the composition that the accountant bounds, without those releases that reveal nothing
+  /// about any example, e.g. with sampling rate 0.
   const Composition& composition() const;
   const AccountantOptions& options() const;
 

@@ -30,8 +30,9 @@ struct Guesses {
 /// Jagielski 2023 (arXiv:2305.08846), Theorem 5.2 for guesses with abstentions (Corollary 5.4).
 double p_value(const Guesses& guesses, double epsilon, double delta);
 
-/// Returns a lower bound on epsilon at delta that holds with probability 1 - error for every
-/// mechanism. Nats, >= 0, rounded down; error in (0, 1), delta in [0, 1].
+/// Returns a lower bound on the epsilon, at delta, of the attacked mechanism, whatever mechanism it
+/// is. The bound holds with probability 1 - error over the attack. Nats, >= 0, rounded down; error
+/// in (0, 1), delta in [0, 1].
 double epsilon_lower(const Guesses& guesses, double delta, double error);
 
 /// A trade-off curve of a mechanism, as audits use it: the smallest probability of an event on one
@@ -47,8 +48,8 @@ TradeOffCurve gaussian_trade_off(double mu);
 /// for all i. Requires equally many epsilons and deltas.
 TradeOffCurve trade_off(std::span<const double> epsilons, std::span<const double> deltas);
 
-/// Returns whether, for a mechanism with this trade-off curve, any attacker has this many correct
-/// guesses with probability less than `error`, in (0, 1).
+/// Returns whether the guesses refute that the mechanism has this trade-off curve: if it had, every
+/// attacker would have this many correct guesses with probability less than `error`, in (0, 1).
 ///
 /// Source: Mahloujifar, Melis, Chaudhuri 2024 (arXiv:2410.22235), Theorem 3.2 and its algorithm
 /// with abstentions. The attacker guesses for c of the m canaries, and is correct for v. Let p_i be
@@ -65,9 +66,9 @@ bool refutes(const Guesses& guesses, const TradeOffCurve& curve, double error);
 double gaussian_epsilon_lower(const Guesses& guesses, double delta, double error);
 
 /// Returns a lower bound on epsilon at delta for mechanisms with the trade-off curve of `releases`,
-/// with all their noise multiplied by some factor, which is found to 1 %. The bound holds with
-/// probability 1 - error. Each canary is a group of `group` examples. Throws std::domain_error if
-/// one of the releases is not Gaussian noise on a sum.
+/// in which the noise multipliers of all releases are multiplied by one unknown factor. The factor
+/// is found to 1 %. The bound holds with probability 1 - error. Each canary is a group of `group`
+/// examples. Throws std::domain_error if one of the releases is not Gaussian noise on a sum.
 double epsilon_lower(const Guesses& guesses, std::span<const Release> releases, double delta,
                      double error, std::uint64_t group = 1);
 

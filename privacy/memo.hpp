@@ -16,22 +16,23 @@ namespace cudp::privacy {
 /// not kept.
 class AccountantMemo {
  public:
-  /// Maximum number of results of each kind that one run needs.
+  /// Maximum number of results of each kind (epsilons, noise multipliers) that one run needs.
   static constexpr std::size_t kMaxResultsPerRun = 8;
 
-  /// capacity: number of results of each kind to keep in the cache. Fewer are kept for long lists
-  /// of releases, so that memory stays bounded.
+  /// capacity: number of results of each kind (epsilons, noise multipliers) to keep in the cache.
+  /// Fewer are kept for long lists of releases, so that memory stays bounded.
   explicit AccountantMemo(std::size_t capacity = kMaxResultsPerRun) : capacity_(capacity) {}
   AccountantMemo(const AccountantMemo&) = delete;
   AccountantMemo& operator=(const AccountantMemo&) = delete;
   ~AccountantMemo() = default;
 
-  /// Returns Accountant(composition, options).epsilon(delta), from the cache if it is there. Throws
-  /// as the accountant does.
+  /// Returns the accountant's bound on epsilon at delta for this composition, from the cache if it
+  /// is there. Throws the exceptions of Accountant::epsilon(), also from the cache.
   PrivacyBound epsilon(const Composition& composition, const AccountantOptions& options,
                        double delta);
-  /// Returns calibrate_sigma(before, release, epsilon, delta, options), from the cache if it is
-  /// there. Throws as calibrate_sigma() does.
+  /// Returns the smallest noise multiplier of `release` with which it and `before` together are
+  /// (epsilon, delta)-DP (calibrate_sigma()), from the cache if it is there. Throws the exceptions
+  /// of calibrate_sigma(), also from the cache.
   double calibrated_sigma(const Composition& before, const Release& release, double epsilon,
                           double delta, const AccountantOptions& options);
 

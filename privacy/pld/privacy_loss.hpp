@@ -27,15 +27,15 @@ class LossTails {
   virtual ~LossTails() = default;
   /// Returns the loss and the tails at a parameter in [begin(), end()].
   virtual TailPoint at(double parameter) const = 0;
-  /// First value of the parameter at which the loss is computed.
+  /// First value of the parameter for which at() can be called.
   double begin() const { return begin_; }
-  /// Last value of the parameter at which the loss is computed.
+  /// Last value of the parameter for which at() can be called.
   double end() const { return end_; }
   /// Whether the loss at parameters outside of [begin(), end()] equals the loss at the nearer end.
   /// If false, the probability outside is below 1e-60, and parameters above end() count as an
   /// infinite loss, or as the loss greatest() if that is finite.
   bool constant_beyond() const { return constant_beyond_; }
-  /// Largest possible loss.
+  /// Returns the largest possible loss; infinite if there is none.
   double greatest() const { return greatest_; }
 
  protected:

@@ -16,8 +16,8 @@ struct Approximate {
   double value = 0.0;
   double error = 0.0;
 
-  /// Returns whether float arithmetic may have computed x: the difference is within the error. True
-  /// for any x if the error is infinite.
+  /// Returns whether float arithmetic may have computed x: it differs from `value` by at most
+  /// `error`. True for any x if the error is infinite.
   bool admits(float x) const;
 };
 

@@ -10,7 +10,8 @@ namespace cudp::verify {
 struct Statement {
   std::string name;
   std::string found;  ///< summary of what the run states
-  /// Differences: field, expected, found; empty if the statement is correct.
+  /// Differences between the statement and the recomputed value: field, expected, found. Empty if
+  /// the statement is correct.
   std::vector<std::string> wrong;
   bool is_checked = true;  ///< false: the files do not allow a check; `found` says why
 };
