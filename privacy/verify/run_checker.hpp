@@ -184,10 +184,9 @@ class RunChecker {
   std::optional<transcript::Begin> begin_;
   std::set<std::array<std::uint32_t, 8>> keys_;
   std::uint64_t key_ = 0;  ///< number of keys in the transcript before the current one
-  std::optional<std::uint64_t>
-      /// Number of key losses that the ledger lists before the current key; nullopt until a release
-      /// made with that key was read.
-      key_lines_;
+  /// Number of key losses that the ledger lists before the current key; nullopt until a release
+  /// made with that key was read.
+  std::optional<std::uint64_t> key_lines_;
   std::uint64_t last_key_lines_ = 0;
   std::optional<transcript::Batch> batch_;
   /// Noisy gradient sum for which the transcript's update record has not been read yet.
