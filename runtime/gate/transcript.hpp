@@ -35,8 +35,9 @@ class TranscriptMemory {
 /// to check (privacy/verify/checker.hpp).
 class Transcript : public SecretObserver {
  public:
-  /// file: an open file descriptor, to which all records are appended. It must stay open as long as
-  /// this object lives, and no other user may be able to read the file.
+  /// key: proves that the run is seeded. file: an open file descriptor, to which all records are
+  /// appended. It must stay open as long as this object lives, and no other user may be able to
+  /// read the file.
   Transcript(const SeededKey& key, int file) : SecretObserver(key), file_(file) {}
 
   void on_record(const transcript::Record& record) override;
@@ -48,7 +49,8 @@ class Transcript : public SecretObserver {
  private:
   void on_begin(const transcript::Begin& run, std::function<std::uint64_t()> charged) override;
 
-  /// Data of a release that arrive before its released values and are written together with them.
+  /// Data of a release that are known before its released values, such as its sums. They are stored
+  /// here, and written in one record with the values.
   struct Pending {
     std::uint64_t charged = 0;
     std::vector<std::int64_t> sums;
