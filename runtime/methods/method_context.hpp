@@ -12,9 +12,9 @@ namespace cudp {
 /// budget cannot be divided.
 std::optional<privacy::CountSplit> count_split(const TrainConfig& config, const DataSplit& data);
 
-/// Returns the public facts from which a method is made. ledger: charges of the run so far,
-/// including that of the noisy number of examples. If the budget is divided (count_split), the
-/// method gets the training's part and treats the number of examples as public.
+/// Returns the public properties of a run from which its method is made. ledger: charges of the run
+/// so far, including that of the noisy number of examples. If the budget is divided (count_split),
+/// the method gets the training's part and treats the number of examples as public.
 MethodContext method_context(const TrainConfig& config, const Network& network,
                              const TrainingSize& size, const Arithmetic& arithmetic,
                              const privacy::Ledger& ledger);

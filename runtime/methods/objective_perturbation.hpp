@@ -33,8 +33,8 @@ class ObjectivePerturbation final : public LinearMethod {
   ObjectivePerturbation(const TrainConfig& config, const LinearProblem& facts);
 
   std::vector<privacy::Release> releases() const override;
-  /// Returns the run's epsilon, whatever the argument: the proof covers neighbours that differ by
-  /// one example only (units_unsupported).
+  /// Returns the run's epsilon, whatever the argument: the proof covers only neighbours that differ
+  /// by one example, so units of privacy with several examples are not supported.
   double epsilon_of(double) const override { return epsilon_; }
   std::vector<float> fit(const LinearTask& task) const override;
   std::vector<std::string> obstacles() const override;
@@ -48,7 +48,7 @@ class ObjectivePerturbation final : public LinearMethod {
                           std::vector<privacy::Release> releases) const override;
 
  private:
-  /// Returns the objective to minimise, without its linear noise term b . w.
+  /// Returns the objective to minimise, without its random linear term b . w.
   RiskProblem problem() const;
 
   RiskSettings risk_;
