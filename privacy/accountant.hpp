@@ -16,10 +16,11 @@ namespace cudp::privacy {
 struct Composition {
   std::vector<Release> releases = {};
   NeighbouringRelation relation = NeighbouringRelation::add_or_remove;
-  std::uint64_t group = 1;  ///< number of examples that neighbours differ by; at most kMaxGroup
+  std::uint64_t group = 1;  ///< number of examples by which neighbours differ; 1 to kMaxGroup
 };
 
-/// Which bound an Accountant computes, and how accurately.
+/// Which bound an Accountant computes (from privacy loss distributions, from Renyi divergences, or
+/// the best), and how accurately.
 struct AccountantOptions {
   AccountantKind kind = AccountantKind::best;
   /// Privacy losses are rounded to multiples of this number [nats], in [0, 1]. 0 means 1e-4 if that
@@ -58,9 +59,11 @@ class Accountant {
   Accountant(Accountant&&) noexcept;
   Accountant& operator=(Accountant&&) noexcept;
 
-  /// Returns a bound on epsilon at delta, in (0, 1).
+  /// Returns bounds on the composition's epsilon at this delta, in (0, 1): the upper bound that
+  /// holds, and a lower bound if the accountant has one.
   PrivacyBound epsilon(double delta);
-  /// Returns a bound on delta at epsilon, finite and >= 0.
+  /// Returns bounds on the composition's delta at this epsilon, finite and >= 0: the upper bound
+  /// that holds, and a lower bound if the accountant has one.
   PrivacyBound delta(double epsilon);
   /// Returns bounds on epsilon at several deltas, in their order. Faster than single calls, because
   /// close values share one discretised loss distribution.
@@ -86,7 +89,8 @@ class Accountant {
 /// by a whole group of examples (Ganesh 2024, arXiv:2401.10294). Ignores composition.group.
 std::vector<PrivacyBound> group_epsilons(const Composition& composition, std::uint64_t largest,
                                          double delta, const AccountantOptions& options = {});
-/// Returns epsilon at delta for each of these group sizes. Ignores composition.group.
+/// Returns epsilon at delta for neighbouring data sets that differ by a group of examples, for each
+/// of these group sizes. Ignores composition.group.
 std::vector<PrivacyBound> group_epsilons(const Composition& composition,
                                          std::span<const std::uint64_t> sizes, double delta,
                                          const AccountantOptions& options = {});

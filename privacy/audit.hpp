@@ -16,8 +16,9 @@ namespace cudp::privacy {
 // The number of guesses must be fixed before the coins are revealed, or be a function of released
 // values.
 
-/// Result of an attack on one training. The functions below throw std::invalid_argument unless
-/// correct <= made <= canaries and canaries > 0.
+/// Result of an attack on one training that guesses which canaries (inserted examples) were
+/// included. The functions below throw std::invalid_argument unless correct <= made <= canaries and
+/// canaries > 0.
 struct Guesses {
   /// m, number of canaries: examples that were included with probability 1/2.
   std::uint64_t canaries = 0;
@@ -25,9 +26,10 @@ struct Guesses {
   std::uint64_t correct = 0;  ///< number of correct guesses
 };
 
-/// Returns a bound on the probability that any attacker on an (epsilon, delta)-DP mechanism has
-/// this many correct guesses; at most 1. epsilon >= 0, delta in [0, 1]. Source: Steinke, Nasr,
-/// Jagielski 2023 (arXiv:2305.08846), Theorem 5.2 for guesses with abstentions (Corollary 5.4).
+/// Returns a bound on the probability that an attacker on an (epsilon, delta)-DP mechanism,
+/// whichever attacker it is, has at least guesses.correct correct guesses; at most 1. epsilon >= 0,
+/// delta in [0, 1]. Source: Steinke, Nasr, Jagielski 2023 (arXiv:2305.08846), Theorem 5.2 for
+/// guesses with abstentions (Corollary 5.4).
 double p_value(const Guesses& guesses, double epsilon, double delta);
 
 /// Returns a lower bound on the epsilon, at delta, of the attacked mechanism, whatever mechanism it
@@ -61,8 +63,9 @@ TradeOffCurve trade_off(std::span<const double> epsilons, std::span<const double
 /// that sum exceeds 1, no such p exists.
 bool refutes(const Guesses& guesses, const TradeOffCurve& curve, double error);
 
-/// Returns a lower bound on epsilon at delta, in (0, 1), for a mechanism with the trade-off curve
-/// of Gaussian noise. It holds with probability 1 - error. Nats, >= 0, rounded down.
+/// Returns a lower bound on epsilon at delta, in (0, 1), that these guesses imply for a mechanism
+/// with the trade-off curve of Gaussian noise, of unknown scale. The bound holds with probability 1
+/// - error. Nats, >= 0, rounded down.
 double gaussian_epsilon_lower(const Guesses& guesses, double delta, double error);
 
 /// Returns a lower bound on epsilon at delta for mechanisms with the trade-off curve of `releases`,

@@ -12,7 +12,8 @@ namespace cudp::privacy {
 // Composition of several trainings. Neighbours differ by one unit of privacy, of up to `group`
 // examples.
 
-/// Training whose releases were all fixed before the first of them.
+/// Training whose releases (mechanisms, noise and number) were all fixed before the first of them
+/// was made.
 struct PlannedRun {
   std::vector<Release> releases;
 };

@@ -32,7 +32,7 @@ struct Certificate {
   };
   enum class TestSet { none, public_rows, private_rows };
 
-  /// Privacy units that were held out from training.
+  /// Units of privacy (e.g. rows) that were held out from training, to test the model.
   struct Holdout {
     double share = 0.0;  ///< probability with which each unit is held out
     /// Privacy (epsilon, delta) of the figures that were computed from these units and released,
@@ -63,12 +63,12 @@ struct Certificate {
     std::optional<std::int64_t> dimensions;
   };
 
-  /// File that determined a part of the model, e.g. initial weights, and that the guarantee does
-  /// not protect.
+  /// File that determined a part of the model, e.g. initial weights. The guarantee does not protect
+  /// the data in it, or from which it was made.
   struct PublicInput {
-    std::string file;    ///< its name, without folders
-    std::string sha256;  ///< of its bytes, hexadecimal
-    /// Tensors that the released model has unchanged from the file.
+    std::string file;    ///< name of the file, without folders
+    std::string sha256;  ///< SHA-256 of the file's bytes, in hexadecimal
+    /// Names of the tensors that the released model has unchanged from the file.
     std::vector<std::string> frozen;
     /// If cudp trained the file: a description of that training, whose privacy is not counted in
     /// epsilon. Otherwise "".
@@ -86,7 +86,8 @@ struct Certificate {
     std::string grid_checksum;  ///< checksum of these texts (checksum_of_grid)
     /// Privacy that each of the listed candidates spends, on its training or on its score.
     struct Part {
-      bool of_score = false;  ///< of the score on held-out rows; otherwise of the training
+      /// Whether the score on held-out rows spends it; false: the training does.
+      bool of_score = false;
       /// The candidates that it concerns: indices in `grid`, ascending.
       std::vector<std::uint64_t> candidates;
       RunSpending spending;
@@ -145,7 +146,7 @@ struct Certificate {
   /// Assumptions about the data files that the promise rests on.
   std::vector<std::string> assumptions;
   std::optional<PublicInput> initial_weights;  ///< file of the weights at step 0
-  std::vector<std::string> warnings;           ///< ways in which the promise is weak
+  std::vector<std::string> warnings;           ///< for readers: ways in which the guarantee is weak
   /// Version of the format in which the run's pages in release/ (report.html, PRIVACY.txt,
   /// README.md) were written; 0: there are none.
   int pages = 0;

@@ -45,7 +45,8 @@ struct NoisySums {
   double order = 0.0;               ///< Renyi order; 0 for accountants of another kind
   bool order_fixed_before = false;  ///< the Renyi order was chosen before the first release
   double delta_for_rounding = 0.0;  ///< part of delta that covers rounding (PrivacyPlan::failure)
-  /// Standard deviation of the noise on the sum of norms that is released at the start of an epoch.
+  /// Standard deviation of the noise on the sum of gradient norms that method DPIS releases at the
+  /// start of an epoch; empty for other methods.
   std::optional<double> norm_total_noise;
 
   /// Clipping norm that tracks a quantile of the gradients' norms.
@@ -77,7 +78,7 @@ struct FilteredReleases {
   bool real_numbers_only = false;
   std::uint64_t steps = 0;
   std::vector<Release> releases;
-  double rho = 0.0;  ///< the filter's budget
+  double rho = 0.0;  ///< the zCDP filter's whole budget
   double rho_spent = 0.0;
   /// Whether rho was computed from epsilon and delta by the conversion of Bun, Steinke 2016,
   /// Proposition 1.3.

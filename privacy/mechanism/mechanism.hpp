@@ -64,14 +64,15 @@ struct GaussianMixture {
   bool operator==(const GaussianMixture&) const = default;
 };
 
-/// Laplace noise of this scale on a number that changes by at most 1 with one example.
+/// Mechanism: Laplace noise of this scale on a number that changes by at most 1 with one example.
 struct Laplace {
   double scale = 0.0;  ///< finite, > 0
   bool operator==(const Laplace&) const = default;
 };
 
-/// Laplace noise of this scale on a number computed from a Poisson sample, in which each example is
-/// with probability q. One example changes the number by at most 1.
+/// Mechanism: Laplace noise of this scale on a number computed from a Poisson sample, which
+/// contains each example with probability q. One example in the sample changes the number by at
+/// most 1.
 struct PoissonLaplace {
   double q = 0.0;      ///< in [0, 1]
   double scale = 0.0;  ///< finite, > 0
@@ -115,10 +116,10 @@ enum class Change : std::uint8_t { add, remove, replace };
 
 /// Relation that defines neighbouring data sets.
 enum class NeighbouringRelation : std::uint8_t {
-  add,            ///< the second has one example more
-  remove,         ///< the second has one example fewer
-  add_or_remove,  ///< either of the two
-  replace_one,    ///< equally many examples, one of them different
+  add,            ///< the second data set has one example more than the first
+  remove,         ///< the second data set has one example fewer than the first
+  add_or_remove,  ///< either of these two
+  replace_one,    ///< both have equally many examples, and one of them is different
 };
 std::string_view name(NeighbouringRelation relation);
 

@@ -22,9 +22,9 @@ struct Lattice {
   double infinite = 0.0;
 };
 
-/// Fraction of an interval by which lattice_above and lattice_below may move a loss without
-/// accounting for it, so that an atom already at a multiple of the interval is not split because of
-/// its last digit.
+/// Fraction of an interval by which lattice_above() and lattice_below(), which round losses to
+/// multiples of that interval, may move a loss without accounting for it. A loss that is a multiple
+/// up to its last digits is then not split between two.
 inline constexpr double lattice_rounding = 1e-9;
 
 /// Returns an upper bound on the privacy loss distribution `pld`, with losses that are multiples of

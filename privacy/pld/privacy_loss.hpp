@@ -65,12 +65,12 @@ struct PrivacyLoss {
 /// Returns the privacy loss of a pair of distributions that dominates one release, if up to k
 /// examples change. Throws std::domain_error if no such pair is known.
 ///
-/// Gaussian noise of any kind, and every mechanism if examples are replaced: dominating_pair.hpp.
-/// Laplace: the output distributions for two values that differ by k. PoissonLaplace, k = 1: Zhu,
-/// Dong, Wang 2022, Proposition 30. BoundedRange, whose loss lies in an interval of length k
-/// epsilon: the largest hockey-stick divergence over all positions of this interval (Dong, Durfee,
-/// Rogers 2020, arXiv:1909.13830, Lemma 3.4). ApproximateDp, k = 1: Kairouz, Oh, Viswanath 2015
-/// (arXiv:1311.0776), Theorem 3.1.
+/// Gaussian noise of any kind, and every mechanism if examples are replaced: the pairs of
+/// dominating_pair.hpp. Laplace: the output distributions for two values that differ by k.
+/// PoissonLaplace, k = 1: Zhu, Dong, Wang 2022, Proposition 30. BoundedRange, whose loss lies in an
+/// interval of length k epsilon: the largest hockey-stick divergence over all positions of this
+/// interval (Dong, Durfee, Rogers 2020, arXiv:1909.13830, Lemma 3.4). ApproximateDp, k = 1:
+/// Kairouz, Oh, Viswanath 2015 (arXiv:1311.0776), Theorem 3.1.
 PrivacyLoss privacy_loss(const Mechanism& mechanism, Change change, std::uint64_t k);
 
 }  // namespace cudp::privacy::pld

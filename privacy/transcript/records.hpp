@@ -14,7 +14,8 @@ namespace cudp::transcript {
 // (privacy/verify/checker.hpp). They contain secrets: sums before noise and the examples drawn.
 // Only a run with --seed makes a transcript, and it is never saved to a file.
 
-/// Record in a transcript: a process started to train, from the first step or from a checkpoint.
+/// Record in a transcript (log of all that a run did, for its verification): a process started to
+/// train, from the first step or from a checkpoint.
 struct Begin {
   std::string generator;  ///< "chacha20" or "philox"
   std::array<std::uint32_t, 8> key{};
@@ -23,7 +24,8 @@ struct Begin {
   bool operator==(const Begin&) const = default;
 };
 
-/// Record in a transcript: the examples that a step drew.
+/// Record in a transcript (log of all that a run did, for its verification): the examples that a
+/// step drew.
 struct Batch {
   std::uint64_t step = 0;
   std::uint64_t threshold = 0;          ///< sampling rate, times 2^32; 0 if not Poisson
@@ -32,7 +34,8 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-/// Record in a transcript: a value that was released with noise.
+/// Record in a transcript (log of all that a run did, for its verification): a value that was
+/// released with noise.
 struct Release {
   std::string name;
   std::uint32_t stream = 0;  ///< random stream; together with `step` it selects the noise
@@ -52,8 +55,9 @@ struct Release {
   bool operator==(const Release&) const = default;
 };
 
-/// Record in a transcript: an update of the parameters, with everything it needs except the noisy
-/// gradient sum, which is in the Release record of the same step.
+/// Record in a transcript (log of all that a run did, for its verification): an update of the
+/// parameters, with everything it needs except the noisy gradient sum, which is in the Release
+/// record of the same step.
 struct Update {
   std::uint64_t step = 0;
   /// Update rule: one of sgd, momentum, nesterov, adam, adamw, dp-agd. For dp-agd, weight_decay is
@@ -74,8 +78,8 @@ struct Update {
   bool operator==(const Update&) const = default;
 };
 
-/// Record in a transcript: the training state (parameters, optimizer) when a process starts, before
-/// its first step.
+/// Record in a transcript (log of all that a run did, for its verification): the training state
+/// (parameters, optimizer) when a process starts, before its first step.
 struct State {
   std::vector<float> parameters, moment1, moment2, average;
   bool operator==(const State&) const = default;
@@ -83,13 +87,13 @@ struct State {
 
 using Record = std::variant<Begin, State, Batch, Release, Update>;
 
-/// Returns a record as bytes: a line of JSON with the record's kind, its scalars and the lengths of
-/// its arrays; then the arrays in the machine's byte order.
+/// Returns a record of a transcript as bytes: a line of JSON with the record's kind, its scalars
+/// and the lengths of its arrays; then the arrays in the machine's byte order.
 std::string encode(const Record& record);
 
-/// Returns all records of a transcript, in order. A truncated last record, as a killed process
-/// leaves it, is skipped. Throws std::invalid_argument, with the byte offset, on anything else that
-/// encode() does not write.
+/// Returns all records of a transcript (see encode()), in order. A truncated last record, as a
+/// killed process leaves it, is skipped. Throws std::invalid_argument, with the byte offset, if
+/// anything else is not the result of encode().
 std::vector<Record> decode(std::string_view transcript);
 
 }  // namespace cudp::transcript

@@ -7,8 +7,8 @@
 
 namespace cudp::verify {
 
-/// Requirements on one field of a certificate's JSON: its type, whether it may be missing, and its
-/// valid values.
+/// Requirements on one field of a certificate (a run's statement of its privacy, as JSON): the
+/// field's type, whether it may be missing, and its valid values.
 struct Field {
   enum class Type { text, flag, number, whole, object, objects, texts, numbers, wholes, groups };
   Type type = Type::text;

@@ -23,7 +23,7 @@ class LineSearch {
 
   /// Called when a process of the run starts, or resumes from a checkpoint, at `step`.
   void begin(std::uint64_t step);
-  /// Adds a released noisy choice of the current iteration.
+  /// Adds a released noisy choice of the current iteration: the index of a step size.
   void add_choice(const transcript::Release& choice) { chosen_.push_back(choice.values); }
 
   /// Returns "" if `update` used the step size that the released choices determine, else the

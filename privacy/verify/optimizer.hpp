@@ -41,7 +41,8 @@ Approximate square_root(const Approximate& a);
 std::string follows(const transcript::State& before, std::span<const double> released,
                     const transcript::Update& after);
 
-/// A released noisy gradient sum, and its noise multiplier.
+/// A released noisy gradient sum, and its noise multiplier. DP-AGD may release several in one
+/// iteration.
 struct Measured {
   double sigma = 0.0;
   std::vector<double> values;

@@ -6,7 +6,8 @@
 
 namespace cudp::verify {
 
-/// Result of checking one kind of statement that a released run makes.
+/// Result of checking one kind of statement in the published files of a run, e.g. those about
+/// epsilon.
 struct Statement {
   std::string name;
   std::string found;  ///< summary of what the run states

@@ -18,7 +18,7 @@ struct Row {
   std::uint64_t step = 0;
   /// Epsilon of the training's releases so far: the field `training_epsilon` if rows are held out,
   /// else `epsilon`.
-  double epsilon = 0.0;  ///< NaN if the line states none
+  double epsilon = 0.0;  ///< NaN if the line has no such field
   /// Epsilon of the training and of the figures of held-out rows together: the field `epsilon` of a
   /// line that also has `training_epsilon`.
   std::optional<double> total_epsilon = {};

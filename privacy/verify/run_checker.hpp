@@ -84,7 +84,8 @@ class RunChecker {
 
   void process(const transcript::Release& r);
 
-  /// Checks the release of a figure of held-out rows. The training's ledger does not charge it.
+  /// Checks a released noisy figure (such as the accuracy) of held-out rows. The training's ledger
+  /// does not charge it.
   void check_holdout_figure(const transcript::Release& r);
 
   /// Checks a batch if rows are held out. drawn: examples that the sampler drew, held-out ones

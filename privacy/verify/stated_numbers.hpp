@@ -72,8 +72,8 @@ struct StatedNumbers {
   bool lost_a_key() const { return repeated > 0 || keys_lost.value_or(0) > 0; }
 };
 
-/// Parses a certificate. Throws std::invalid_argument, with the name of the field, if the text is
-/// not a certificate.
+/// Parses a certificate, the text of release/privacy.json. Throws std::invalid_argument, with the
+/// name of the field, if the text is not a certificate.
 StatedNumbers read_stated_numbers(std::string_view text);
 
 }  // namespace cudp::verify
