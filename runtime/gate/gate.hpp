@@ -46,8 +46,8 @@ class ReleaseAuthority {
   [[nodiscard]] virtual bool admit(const Charge& charge) = 0;
 };
 
-/// Public properties of a release of sums with Gaussian noise. They are fixed before the sums are
-/// computed.
+/// Public properties of a release: which sums are released, and with how much Gaussian noise. They
+/// are fixed before the sums are computed.
 struct GaussianRelease {
   /// Name of the released value, shown to users and listed in the certificate.
   std::string_view name;
@@ -114,11 +114,11 @@ class Gate {
   /// own key. Must be called before the first of them.
   void use_key(Stream purpose, SharedKey key);
 
-  /// Makes a release of one sum S whose noise an engine adds where it computes S: returns K, the
-  /// noise in multiples of the grid g. The engine must return nothing about S but S / g + K modulo
-  /// 2^64. Throws std::invalid_argument or std::logic_error in the same cases as release(), and
-  /// std::logic_error if the gate has a release observer, to which the released value could not be
-  /// passed.
+  /// Makes a release of one sum S for an engine (code that computes training steps on a device),
+  /// which adds the noise where it computes S: returns K, the noise in multiples of the grid g. The
+  /// engine must return nothing about S but S / g + K modulo 2^64. Throws the exceptions of
+  /// release(), and std::logic_error if the gate has a release observer, to which the released
+  /// value could not be passed.
   std::int64_t draw_noise(const GaussianRelease& release);
 
   /// Charges a release to the privacy budget. Returns true, or false if the budget does not allow

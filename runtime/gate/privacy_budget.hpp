@@ -35,9 +35,9 @@ class PrivacyBudget : public ReleaseAuthority {
   /// more than its budget.
   PrivacyBudget(privacy::Ledger ledger, Save save, std::vector<UsedCharge> used_charges = {});
 
-  /// Replaces the current ledger by `ledger`, which must contain it and adds the charges that the
-  /// training has planned; writes it to disk. Throws std::invalid_argument if `ledger` has spent
-  /// more than its budget, std::logic_error if it lacks a release that was charged already.
+  /// Replaces the current ledger by `ledger`, which must have all its releases and adds the charges
+  /// that the training has planned; writes it to disk. Throws std::invalid_argument if `ledger` has
+  /// spent more than its budget, std::logic_error if it lacks a release that was charged already.
   void plan(privacy::Ledger ledger);
 
   /// Approves or refuses a release. A release without an index needs a charge in the ledger, of the

@@ -24,7 +24,7 @@ struct ReleasedValue {
   double grid = 0.0;
   double noise_std = 0.0;
   double sensitivity = 0.0;
-  NumberKind kind = NumberKind::float64;  ///< set by show_released()
+  NumberKind kind = NumberKind::float64;  ///< type of the released values; set by show_released()
 };
 
 /// Interface that receives every released value of a training when it is released, and may replace

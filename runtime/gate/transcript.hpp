@@ -17,7 +17,7 @@ namespace cudp {
 /// forked process writes to the same file.
 class TranscriptMemory {
  public:
-  /// Throws Error if the system cannot create it.
+  /// Throws Error if the system cannot create the file.
   TranscriptMemory();
   ~TranscriptMemory();
   TranscriptMemory(const TranscriptMemory&) = delete;
@@ -43,7 +43,7 @@ class Transcript : public SecretObserver {
   void on_record(const transcript::Record& record) override;
   void before_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) override;
   void before_noise(const ReleasedValue& what, std::span<const double> numbers) override;
-  /// Writes a record of released values. Does nothing before begin() was called.
+  /// Writes a record with the released values. Does nothing if begin() was not called before.
   void on_release(const ReleasedValue& what, std::span<std::byte> values) override;
 
  private:
