@@ -27,7 +27,7 @@ struct DpAgdSettings {
   int step_sizes = 20;
   double first_largest = 2.0;  ///< alpha_max, largest step size, in the first iteration
   int window = 10;             ///< tau, number of steps after which alpha_max is set again
-  /// Eta: alpha_max becomes (1 + eta) times the largest of the last tau step sizes.
+  /// eta: alpha_max becomes (1 + eta) times the largest of the last tau step sizes.
   double window_growth = 0.1;
   /// Factor by which alpha_max, the largest step size, is multiplied whenever no step size reduces
   /// the objective; 1 in the paper.
@@ -105,8 +105,9 @@ class DpAgd {
                                 const std::vector<float>& steps);
   void accept(DpAgdState& state, double step, const std::vector<float>& direction) const;
 
-  /// Returns the description, for the gate, of the noisy sum of clipped gradients. sigma: its noise
-  /// multiplier. number: index of the release among those of the run.
+  /// Returns the description of a release that the gate takes (name, noise, charge) for a noisy sum
+  /// of clipped gradients. sigma: its noise multiplier. number: index of the release among those of
+  /// the run.
   GaussianRelease gradient_release(double sigma, std::uint64_t number) const;
 
   DpAgdSettings settings_;

@@ -16,8 +16,8 @@ namespace cudp {
 /// How DP-AGD's budget is divided at the start of training, between noisy gradients and noisy
 /// choices of step sizes: into equal parts of zCDP's rho, or of epsilon as in the paper.
 enum class BudgetSplit { rho, epsilon };
-/// Bound that converts zCDP's rho to epsilon: of Canonne, Kamath, Steinke 2020, or of Bun, Steinke
-/// 2016.
+/// Theorem that converts zCDP's rho to epsilon: that of Canonne, Kamath, Steinke 2020 (tight), or
+/// that of Bun, Steinke 2016 (classical).
 enum class Conversion { tight, classical };
 
 struct DpAgdOptions {

@@ -15,7 +15,7 @@ struct QuantileOptions {
   /// s: share of the privacy cost, as 1 / sigma^2, that the noisy count of unclipped gradients
   /// gets. The sum of gradients gets 1 - s.
   double noise_share = 0.01;
-  double min_clip = 1e-3;  ///< public bounds of C
+  double min_clip = 1e-3;  ///< public lower bound of C; max_clip is the upper one
   double max_clip = 1e3;
   /// Divide the noisy mean gradient g~ of a step by the clipping norm C_t.
   bool normalised = false;
@@ -70,8 +70,9 @@ class DpSgdQuantile final : public EngineMethod {
  private:
   const QuantileOptions& options() const { return config().of<QuantileOptions>(); }
   ClipRule rule() const;
-  /// Returns the description, for the gate, of the release of step t's noisy count: the sum of b_i
-  /// - 1/2 over the batch.
+  /// Returns the description of a release that the gate takes (name, noise, charge) for step t's
+  /// noisy count: the sum over the batch of b_i - 1/2, where b_i = 1 if gradient i is not clipped,
+  /// else 0.
   GaussianRelease count_release(std::uint64_t t) const;
   /// Makes step t alone, not as part of a recorded sequence. Used if the training has a release
   /// observer, which then receives the step's released sums.

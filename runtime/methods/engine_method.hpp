@@ -55,7 +55,8 @@ class EngineMethod : public Method {
   /// Returns the scalars of step t, such as learning rate and noise. By default they are those of
   /// the schedule, which is fixed in advance.
   virtual StepScalars scalars(std::uint64_t t) const { return schedule_.at(t); }
-  /// Makes training steps first <= t < last on the engine, which must have been made for recipe().
+  /// Makes training steps first <= t < last on the engine, the code that computes steps on a
+  /// device. The engine must have been made for recipe().
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const;
 
  protected:
@@ -83,7 +84,8 @@ class EngineMethod : public Method {
   /// Returns the charge for the release of a step: mechanism and index in the ledger.
   Charge charge_of(std::uint64_t step) const;
   /// Makes the gate check that the ledger has charges for steps first <= t < last, before an engine
-  /// draws their noise. Charges nothing. Throws std::logic_error if a step has not been charged.
+  /// (the code that computes steps on a device) draws their noise. Charges nothing. Throws
+  /// std::logic_error if a step has not been charged.
   void pass_gate(std::uint64_t first, std::uint64_t last) const;
   /// Returns the index of a step's release in the ledger.
   virtual std::uint64_t ledger_index(std::uint64_t step) const { return plan_.release_of(step); }
@@ -95,11 +97,11 @@ class EngineMethod : public Method {
 
   // Certificate.
 
-  /// Returns whether all releases, and their number, were fixed before the first of them, so that
-  /// the accountant's bound on them holds. It does not hold if they depend on a noisy number of
-  /// examples, or if a filter decides during training which releases are made. Nor does it hold
-  /// after a key was lost, because the user who renews the key decides how many steps there are
-  /// (privacy/README.md, What a fresh key allows).
+  /// Returns whether all releases of the run, and their number, were fixed before the first of
+  /// them, so that the accountant's bound on them holds. It does not hold if they depend on a noisy
+  /// number of examples, or if a filter decides during training which releases are made. Nor does
+  /// it hold after a key was lost, because the user who renews the key decides how many steps there
+  /// are (privacy/README.md, What a fresh key allows).
   bool is_fixed_ahead() const;
   /// Returns the epsilon to state for the run. bound: the accountant's bound on its releases. If
   /// the releases were fixed in advance, the result is this bound's epsilon; otherwise it is the

@@ -38,7 +38,7 @@ struct LinearTask {
   int threads;
   Generator generator;
   const RandomKey& key;
-  Gate& gate;  ///< uses the same generator and key
+  Gate& gate;  ///< its generator and key are those of the other members
 };
 
 /// Base class of methods for linear two-class models that train in a single step and whose releases

@@ -92,9 +92,9 @@ inline bool is_per_example(const std::string& array) {
 MethodState released_part(MethodState state);
 
 /// A training algorithm. Each method is one file with its options, state, privacy plan and part of
-/// the certificate, and one row of methods/registry.cpp. A method is made before the data are read,
-/// and throws InputError or BudgetError if settings and size do not allow training. Then it is
-/// started, or restored; then it makes steps.
+/// the certificate, and one row of methods/registry.cpp. A method is constructed before the data
+/// are read, and throws InputError or BudgetError if the settings and the number of examples do not
+/// allow the training. After that start() or restore() is called, then train().
 class Method {
  public:
   /// Value of steps() for a method that trains until its budget ends.
@@ -137,7 +137,7 @@ class Method {
   virtual MethodState state() const = 0;
   /// Returns whether the ledger has charges for everything that the run has released up to `step`.
   /// The arguments after `ledger`: number of steps made, and epsilon that the run reported as
-  /// spent. Call restore() first.
+  /// spent. Requires that restore() was called.
   virtual bool accounts_for(const privacy::Ledger&, std::uint64_t /*step*/,
                             double /*epsilon*/) const {
     return true;
@@ -192,7 +192,8 @@ class Method {
   virtual privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t /*last*/) const {
     return ledger;
   }
-  /// Returns exact, private statistics of the steps since the last call, for --unsafe-diagnostics.
+  /// Returns exact, private statistics of the steps since the last call, such as the number of
+  /// clipped gradients. Only for --unsafe-diagnostics; they must not be released.
   virtual Diagnostics diagnostics() { return {}; }
 };
 

@@ -23,7 +23,7 @@ namespace cudp {
 /// noisy N is drawn.
 ///
 /// The proof needs a density of b in real numbers, and a one-to-one map from b to w'. It does not
-/// hold for the bits of a float, so such runs are not for release.
+/// hold for the bits of a float, so the models of such runs must not be released.
 ///
 /// Difference from AMP: epsilon and delta are not divided between the two releases.
 /// privacy/rdp/objective_perturbation.hpp bounds both together, with mu_out = mu / 100. The other

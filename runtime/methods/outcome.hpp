@@ -26,7 +26,8 @@ Comparison read_comparison(const std::string& run);
 void to_json(nlohmann::ordered_json& json, const Comparison& comparison);
 void from_json(const nlohmann::ordered_json& json, Comparison& comparison);
 
-/// Length and noise of a finished training, which are reported together with its guarantee.
+/// Number of steps and noise of a finished training, which are reported together with its privacy
+/// guarantee.
 struct Outcome {
   std::uint64_t steps = 0;
   std::optional<double> sigma = {};  ///< noise multiplier, if there is one

@@ -23,7 +23,7 @@ inline constexpr double kFailureShare = 1e-9;
 /// Largest epsilon and delta of a budget without --allow-weak-privacy. A larger budget guarantees
 /// next to nothing.
 inline constexpr double kMaxEpsilon = 200.0;
-inline constexpr double kMaxDelta = 0.1;  ///< exclusive
+inline constexpr double kMaxDelta = 0.1;  ///< delta must be below this
 
 /// Minimum noise multiplier. Sums are integer multiples of a grid g. The noise must be at least
 /// 2^16 g (rounded_normal.hpp), and the clipping norm may be as small as 2^20 g (fixed_point.hpp).

@@ -62,7 +62,8 @@ class Sgd final : public EngineMethod {
   /// was clipped, so that the result is exact; false otherwise.
   bool nothing_clipped(std::uint64_t first, std::uint64_t last, float clip_norm);
 
-  float clip_norm_;  ///< clipping norm of the current attempt
+  /// Clipping norm of the current attempt at a step, doubled until no gradient is longer.
+  float clip_norm_;
   /// Result of the private run of --compare-with; nullopt if there is none.
   std::optional<Comparison> compared_with_;
   Diagnostics seen_;
