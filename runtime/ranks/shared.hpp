@@ -45,7 +45,8 @@ class SharedBoard {
   /// Returns an additional buffer, kChunk integers, that belongs to all ranks together.
   std::int64_t* common() { return numbers(ranks_); }
 
-  /// Ends the training on all ranks. Only the first call has an effect.
+  /// Ends the training on all ranks. Only the first call has an effect. why: reason, for error
+  /// messages. code: exit code of the processes.
   void end(const std::string& why, Exit code) noexcept;
   /// Throws RanksError if the training was ended.
   void check() const;
