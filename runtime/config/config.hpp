@@ -95,7 +95,7 @@ struct TrainConfig {
   std::optional<double> feature_sigma;
 
   // Settings of the model.
-  std::string model;  ///< empty: chosen for the data in training/prepare.cpp
+  std::string model;  ///< name of the model; empty: training/prepare.cpp chooses one for the data
   std::string activation;
   std::string loss;  ///< regression loss: squared (also if empty) or huber
   /// Threshold of the Huber loss [unit of the target]; not set: a tenth of the range between the
