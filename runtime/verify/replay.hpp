@@ -33,8 +33,8 @@ struct ReplayVerdict {
 /// Replays a released run: trains its settings again with a seed, in this process and in a folder
 /// that only its owner can read. Checks everything that the replay does against the replay's
 /// certificate (verify::check), then compares the two certificates. The transcript stays in memory;
-/// its size is about 30 bytes per parameter and step. Throws InputError or BudgetError if the
-/// training does, and InputError if the folder exists.
+/// its size is about 30 bytes per parameter and step. Throws InputError if the folder exists or the
+/// settings do not allow the training, BudgetError if the privacy budget does not suffice.
 ReplayVerdict replay_run(const ReleasedRun& run, const ReplaySettings& settings,
                          Reporter& reporter);
 
