@@ -11,14 +11,16 @@
 
 namespace cudp::privacy {
 
-/// Input of an accountant: all releases, and which data sets are neighbours (relation, group).
+/// Input of an accountant: all releases (noisy outputs), and which data sets count as neighbours:
+/// the relation between them, and by how many examples they differ (`group`).
 struct Composition {
   std::vector<Release> releases = {};
   NeighbouringRelation relation = NeighbouringRelation::add_or_remove;
-  std::uint64_t group = 1;  ///< number of examples that neighbours differ by; at most kMaxGroup
+  std::uint64_t group = 1;  ///< number of examples by which neighbours differ; 1 to kMaxGroup
 };
 
-/// Which bound an Accountant computes, and how accurately.
+/// Which bound an Accountant computes (from privacy loss distributions, from Renyi divergences, or
+/// the best), and how accurately.
 struct AccountantOptions {
   AccountantKind kind = AccountantKind::best;
   /// Privacy losses are rounded to multiples of this number [nats], in [0, 1]. 0 means 1e-4 if that
@@ -42,12 +44,12 @@ struct AccountantOptions {
 /// Bounds the privacy of one composition. Expensive intermediate results are kept between calls.
 ///
 /// Sources: privacy loss distributions: Koskela, Jalko, Honkela 2020 (arXiv:1906.03049), and the
-/// papers that pld/ names; the Renyi bound: rdp/curve.hpp; dominating pairs and groups:
-/// rdp/dominating_pair.hpp.
+/// papers that pld/ names; the Renyi bound: rdp/curve.hpp; dominating pairs, also for groups of
+/// examples: rdp/dominating_pair.hpp.
 ///
-/// Throws std::invalid_argument if an argument is out of range, and std::domain_error if there is
-/// no theorem for such a release, group or relation, or no bound can be computed. Bounds are never
-/// approximate, infinite or NaN.
+/// Throws std::invalid_argument if an argument is out of range, and std::domain_error if no theorem
+/// covers one of the releases, the group size or the neighbouring relation, or no bound can be
+/// computed. Bounds are never approximate, infinite or NaN.
 class Accountant {
  public:
   explicit Accountant(Composition composition, AccountantOptions options = {});
@@ -57,9 +59,11 @@ class Accountant {
   Accountant(Accountant&&) noexcept;
   Accountant& operator=(Accountant&&) noexcept;
 
-  /// Returns a bound on epsilon at delta, in (0, 1).
+  /// Returns bounds on the composition's epsilon at this delta, in (0, 1): the upper bound that
+  /// holds, and a lower bound if the accountant has one.
   PrivacyBound epsilon(double delta);
-  /// Returns a bound on delta at epsilon, finite and >= 0.
+  /// Returns bounds on the composition's delta at this epsilon, finite and >= 0: the upper bound
+  /// that holds, and a lower bound if the accountant has one.
   PrivacyBound delta(double epsilon);
   /// Returns bounds on epsilon at several deltas, in their order. Faster than single calls, because
   /// close values share one discretised loss distribution.
@@ -71,7 +75,8 @@ class Accountant {
   /// accurate.
   std::vector<PrivacyBound> profile(std::span<const double> epsilons, double least);
 
-  /// Returns the composition, without those releases that reveal nothing (releases_nothing()).
+  /// Returns the composition that the accountant bounds, without those releases that reveal nothing
+  /// about any example, e.g. with sampling rate 0.
   const Composition& composition() const;
   const AccountantOptions& options() const;
 
@@ -84,7 +89,8 @@ class Accountant {
 /// by a whole group of examples (Ganesh 2024, arXiv:2401.10294). Ignores composition.group.
 std::vector<PrivacyBound> group_epsilons(const Composition& composition, std::uint64_t largest,
                                          double delta, const AccountantOptions& options = {});
-/// Returns epsilon at delta for each of these group sizes. Ignores composition.group.
+/// Returns epsilon at delta for neighbouring data sets that differ by a group of examples, for each
+/// of these group sizes. Ignores composition.group.
 std::vector<PrivacyBound> group_epsilons(const Composition& composition,
                                          std::span<const std::uint64_t> sizes, double delta,
                                          const AccountantOptions& options = {});

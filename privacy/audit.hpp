@@ -16,8 +16,9 @@ namespace cudp::privacy {
 // The number of guesses must be fixed before the coins are revealed, or be a function of released
 // values.
 
-/// Result of an attack on one training. The functions below throw std::invalid_argument unless
-/// correct <= made <= canaries and canaries > 0.
+/// Result of an attack on one training that guesses which canaries (inserted examples) were
+/// included. The functions below throw std::invalid_argument unless correct <= made <= canaries and
+/// canaries > 0.
 struct Guesses {
   /// m, number of canaries: examples that were included with probability 1/2.
   std::uint64_t canaries = 0;
@@ -25,13 +26,15 @@ struct Guesses {
   std::uint64_t correct = 0;  ///< number of correct guesses
 };
 
-/// Returns a bound on the probability that any attacker on an (epsilon, delta)-DP mechanism has
-/// this many correct guesses; at most 1. epsilon >= 0, delta in [0, 1]. Source: Steinke, Nasr,
-/// Jagielski 2023 (arXiv:2305.08846), Theorem 5.2 for guesses with abstentions (Corollary 5.4).
+/// Returns a bound on the probability that an attacker on an (epsilon, delta)-DP mechanism,
+/// whichever attacker it is, has at least guesses.correct correct guesses; at most 1. epsilon >= 0,
+/// delta in [0, 1]. Source: Steinke, Nasr, Jagielski 2023 (arXiv:2305.08846), Theorem 5.2 for
+/// guesses with abstentions (Corollary 5.4).
 double p_value(const Guesses& guesses, double epsilon, double delta);
 
-/// Returns a lower bound on epsilon at delta that holds with probability 1 - error for every
-/// mechanism. Nats, >= 0, rounded down; error in (0, 1), delta in [0, 1].
+/// Returns a lower bound on the epsilon, at delta, of the attacked mechanism, whatever mechanism it
+/// is. The bound holds with probability 1 - error over the attack. Nats, >= 0, rounded down; error
+/// in (0, 1), delta in [0, 1].
 double epsilon_lower(const Guesses& guesses, double delta, double error);
 
 /// A trade-off curve of a mechanism, as audits use it: the smallest probability of an event on one
@@ -47,8 +50,8 @@ TradeOffCurve gaussian_trade_off(double mu);
 /// for all i. Requires equally many epsilons and deltas.
 TradeOffCurve trade_off(std::span<const double> epsilons, std::span<const double> deltas);
 
-/// Returns whether, for a mechanism with this trade-off curve, any attacker has this many correct
-/// guesses with probability less than `error`, in (0, 1).
+/// Returns whether the guesses refute that the mechanism has this trade-off curve: if it had, every
+/// attacker would have this many correct guesses with probability less than `error`, in (0, 1).
 ///
 /// Source: Mahloujifar, Melis, Chaudhuri 2024 (arXiv:2410.22235), Theorem 3.2 and its algorithm
 /// with abstentions. The attacker guesses for c of the m canaries, and is correct for v. Let p_i be
@@ -60,14 +63,15 @@ TradeOffCurve trade_off(std::span<const double> epsilons, std::span<const double
 /// that sum exceeds 1, no such p exists.
 bool refutes(const Guesses& guesses, const TradeOffCurve& curve, double error);
 
-/// Returns a lower bound on epsilon at delta, in (0, 1), for a mechanism with the trade-off curve
-/// of Gaussian noise. It holds with probability 1 - error. Nats, >= 0, rounded down.
+/// Returns a lower bound on epsilon at delta, in (0, 1), that these guesses imply for a mechanism
+/// with the trade-off curve of Gaussian noise, of unknown scale. The bound holds with probability 1
+/// - error. Nats, >= 0, rounded down.
 double gaussian_epsilon_lower(const Guesses& guesses, double delta, double error);
 
 /// Returns a lower bound on epsilon at delta for mechanisms with the trade-off curve of `releases`,
-/// with all their noise multiplied by some factor, which is found to 1 %. The bound holds with
-/// probability 1 - error. Each canary is a group of `group` examples. Throws std::domain_error if
-/// one of the releases is not Gaussian noise on a sum.
+/// in which the noise multipliers of all releases are multiplied by one unknown factor. The factor
+/// is found to 1 %. The bound holds with probability 1 - error. Each canary is a group of `group`
+/// examples. Throws std::domain_error if one of the releases is not Gaussian noise on a sum.
 double epsilon_lower(const Guesses& guesses, std::span<const Release> releases, double delta,
                      double error, std::uint64_t group = 1);
 

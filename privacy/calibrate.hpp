@@ -22,26 +22,36 @@ namespace cudp::privacy {
 // Throws std::invalid_argument if an argument is out of range, and std::domain_error, with the
 // numbers, if no value fits.
 
-/// Returns the smallest noise multiplier of a Gaussian release of any kind, within 1e-5; up to 1e9.
+/// Returns the smallest noise multiplier, within 1e-5 and up to 1e9, with which `before` and
+/// `release` together are (epsilon, delta)-DP. release: Gaussian noise on a sum, with any sampling;
+/// its sigma is ignored. before: releases already charged to this budget. Throws std::domain_error
+/// if no noise multiplier suffices.
 double calibrate_sigma(const Composition& before, const Release& release, double epsilon,
                        double delta, const AccountantOptions& options = {});
 
-/// Returns the largest sampling rate of a Poisson-sampled release (also truncated), within 1e-5. It
-/// is at least 1e-12, or 1e-86 for the Renyi accountant with given orders and group = 1.
+/// Returns the largest sampling rate, within 1e-5, with which `before` and the Poisson-sampled
+/// `release` (also truncated) together are (epsilon, delta)-DP. The field q of `release` is
+/// ignored. The result is at least 1e-12, or 1e-86 for the Renyi accountant with given orders and
+/// group = 1. Throws std::domain_error if no rate is small enough.
 double calibrate_rate(const Composition& before, const Release& release, double epsilon,
                       double delta, const AccountantOptions& options = {});
 
-/// Returns the largest batch of a fixed-size release, at most its n.
+/// Returns the largest batch size, at most n, with which `before` and the fixed-size `release`
+/// together are (epsilon, delta)-DP. The field `batch` of `release` is ignored. Throws
+/// std::domain_error if no batch is small enough.
 std::uint64_t calibrate_batch(const Composition& before, const Release& release, double epsilon,
                               double delta, const AccountantOptions& options = {});
 
-/// Returns the largest number of releases of a mechanism of any kind: exact up to a million, within
-/// 1e-6 above; at most 2^40.
+/// Returns the largest release.count, the number of releases of a mechanism of any kind, with which
+/// `before` and `release` together are (epsilon, delta)-DP. The result is exact up to a million,
+/// and within 1e-6 above; at most 2^40. Throws std::domain_error if not even one fits.
 std::uint64_t calibrate_steps(const Composition& before, const Release& release, double epsilon,
                               double delta, const AccountantOptions& options = {});
 
-/// Returns the smallest factor for the noise multipliers of all these releases, each Gaussian noise
-/// of some kind, within 1e-5. Calibrates a sequence of releases with different noise.
+/// Returns the smallest factor, within 1e-5, by which the noise multipliers of all `releases` must
+/// be multiplied so that they and `before` together are (epsilon, delta)-DP. Each release is
+/// Gaussian noise on a sum, with any sampling; the noise may differ between them. Throws
+/// std::domain_error if no factor suffices.
 double calibrate_noise_factor(const Composition& before, std::span<const Release> releases,
                               double epsilon, double delta, const AccountantOptions& options = {});
 

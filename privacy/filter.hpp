@@ -33,27 +33,29 @@ namespace cudp::privacy {
 /// a ledger that was read back decides like the one that wrote it.
 class Filter {
  public:
-  /// Starts an empty ledger with this budget. Throws std::invalid_argument if it is out of range,
-  /// and std::domain_error if the order's own cost log(1/delta)/(order - 1) exceeds epsilon.
+  /// Starts an empty ledger with this budget. Throws std::invalid_argument if the budget is out of
+  /// range, and std::domain_error if the cost of the Renyi order alone, log(1/delta)/(order - 1),
+  /// exceeds epsilon.
   explicit Filter(const Budget& budget);
 
-  /// Continues a ledger. The release of a noisy number of examples that has its own part of the
-  /// budget is not counted. Throws std::invalid_argument if the ledger has no budget, or has spent
-  /// more than it: then no filter wrote it.
+  /// Continues the ledger of an earlier filter. If a noisy number of examples has its own part of
+  /// the budget, its release is not counted. Throws std::invalid_argument if the ledger states no
+  /// budget, or has spent more than it: then no filter wrote it.
   explicit Filter(Ledger ledger);
 
   /// Returns whether the remaining budget suffices for these releases. Throws std::invalid_argument
-  /// for a mechanism out of range and std::domain_error for one without a bound, as charge() does.
+  /// if the mechanism's numbers are out of range, and std::domain_error if no bound on its
+  /// divergence is known.
   bool admits(const Release& releases) const;
 
   /// Charges the releases and returns true if the remaining budget suffices; otherwise returns
-  /// false and changes nothing.
+  /// false and changes nothing. Throws the exceptions of admits().
   [[nodiscard]] bool charge(const Release& releases);
 
   /// Charges steps [begin, end), each a release of this mechanism. A step that was already charged
   /// under the current random key is free: running it again gives the same output. Returns false,
   /// and changes nothing, if the remaining budget does not suffice. Throws std::invalid_argument if
-  /// the key may not run these steps (Ledger::authorise).
+  /// the steps do not continue, or repeat, what the current key has run (Ledger::authorise).
   [[nodiscard]] bool authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
 
   /// Records that the random key was lost and training continues from `step` with a new one: steps
@@ -78,8 +80,10 @@ class Filter {
 
  private:
   struct BudgetShare {
-    std::uint64_t divergence = 0;  ///< cost as a fraction of the limit [2^-62], rounded up
-    std::uint64_t failure = 0;     ///< delta as a fraction of Budget::failure [2^-62], rounded up
+    /// The releases' cost, as a fraction of the limit [2^-62], rounded up.
+    std::uint64_t divergence = 0;
+    /// The releases' delta, as a fraction of Budget::failure [2^-62], rounded up.
+    std::uint64_t failure = 0;
   };
   BudgetShare budget_share(const Mechanism& mechanism) const;
   bool fits(const BudgetShare& share, std::uint64_t count) const;
@@ -92,17 +96,20 @@ class Filter {
 
 /// Number of units in a whole budget: filters count costs in units of 2^-62 of the budget.
 inline constexpr std::uint64_t kBudgetUnits = std::uint64_t{1} << 62;
-/// Returns the fraction part / all of a budget in units of 2^-62, rounded up; kBudgetUnits + 1 if
-/// the part exceeds the budget.
+/// Returns the fraction part / all of a budget in units of 2^-62, rounded up; kBudgetUnits + 1,
+/// which no budget admits, if the part exceeds the budget.
 std::uint64_t budget_units(double part, double all);
 
-/// Returns the budget of a Renyi filter. failure: part of delta reserved for ApproximateDp
-/// mechanisms; no other mechanism uses it.
+/// Returns the budget of a filter that adds Renyi divergences of this order. failure: part of delta
+/// reserved for ApproximateDp mechanisms, which are only known to be (epsilon, delta)-DP; no other
+/// mechanism uses it. group: number of examples by which neighbours differ.
 inline Budget renyi_budget(double order, double epsilon, double delta, double failure = 0.0,
                            std::uint64_t group = 1) {
   return {.order = order, .epsilon = epsilon, .delta = delta, .failure = failure, .group = group};
 }
-/// Returns the budget of a zCDP filter. failure: as in renyi_budget().
+/// Returns the budget of a filter that adds the rho of zCDP. failure: part of delta reserved for
+/// ApproximateDp mechanisms, which are only known to be (epsilon, delta)-DP. group: number of
+/// examples by which neighbours differ.
 inline Budget zcdp_budget(double epsilon, double delta, double failure = 0.0,
                           std::uint64_t group = 1) {
   return renyi_budget(0.0, epsilon, delta, failure, group);

@@ -27,7 +27,8 @@ struct LossQuestion {
 /// the newest results. A training computes the bound of its plan several times: to calibrate the
 /// noise, check the budget, and write certificates.
 std::optional<PrivacyBound> known_epsilon(const LossQuestion& question);
-/// Adds a result to this thread's cache; results for long lists of releases are not kept.
+/// Adds a result to this thread's cache of known_epsilon(). Results for long lists of releases are
+/// not kept.
 void keep_epsilon(LossQuestion question, const PrivacyBound& answer);
 
 }  // namespace cudp::privacy

@@ -23,7 +23,8 @@ struct Budget {
   bool operator==(const Budget&) const = default;
 };
 
-/// Throws std::invalid_argument, with the value, unless the fields are in their ranges.
+/// Throws std::invalid_argument, with the wrong value, unless the budget's fields are in their
+/// ranges.
 void check(const Budget& budget);
 
 /// List of the releases that a run has made, or may have made: the source of its certificate. A
@@ -38,16 +39,17 @@ void check(const Budget& budget);
 /// it with another key is a second release of the same step and is charged: see fresh_key.
 class Ledger {
  public:
-  /// Charges the noisy number of examples, and records how the budget is divided between it and
-  /// everything later. Throws std::invalid_argument if the split is out of range, or not the first
-  /// entry.
+  /// Charges the noisy number of examples, and records how the budget is divided between that
+  /// release and everything later. Throws std::invalid_argument if the split is out of range, or if
+  /// the ledger has an entry already.
   void count_first(const CountSplit& split);
   const std::optional<CountSplit>& split() const { return split_; }
 
-  /// Records the budget for all later releases, which a filter enforces. Throws
-  /// std::invalid_argument if it is out of range, or not the first entry (a budget stated later
-  /// guarantees nothing). If the budget is divided (count_first), this is the part for everything
-  /// later, which may be chosen after looking at the noisy number of examples.
+  /// Records the budget for all later releases, which a filter enforces. If the budget is divided
+  /// (count_first), this is the part for everything after the noisy number of examples; it may be
+  /// chosen after looking at that number. Throws std::invalid_argument if the budget is out of
+  /// range, or if the ledger has a budget or any release already: a budget stated later guarantees
+  /// nothing.
   void limit(const Budget& budget);
   const std::optional<Budget>& budget() const { return budget_; }
 
@@ -63,7 +65,7 @@ class Ledger {
   std::uint64_t authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
 
   /// Returns the number of steps that authorise() with these arguments would charge, without
-  /// charging them. Throws as authorise() does.
+  /// charging them. Throws std::invalid_argument in the same cases as authorise().
   std::uint64_t uncharged_steps(std::uint64_t begin, std::uint64_t end,
                                 const Mechanism& mechanism) const;
 
@@ -76,8 +78,8 @@ class Ledger {
   /// authorised. Throws std::invalid_argument if step > authorised_until().
   void fresh_key(std::uint64_t step);
 
-  /// Number of times that the key was lost. After that, the number of steps may have been chosen by
-  /// looking at released values.
+  /// Number of times that the random key was lost. After the first loss, the number of steps may
+  /// have been chosen by looking at released values.
   std::uint64_t keys_lost() const;
   /// Returns whether the key was ever lost.
   bool has_fresh_key() const { return keys_lost() > 0; }
@@ -86,17 +88,19 @@ class Ledger {
   /// up to authorised_until().
   std::uint64_t repeated() const;
 
-  /// One past the last step that the current key may run.
+  /// One past the last step that is authorised, and charged, for the current key.
   std::uint64_t authorised_until() const { return until_; }
 
-  /// Everything charged, in order, with equal neighbours merged.
+  /// Returns everything that was charged, in order. Consecutive equal releases are merged into one
+  /// entry with a count.
   ///
   /// Their epsilon is a guarantee only for releases that were fixed in advance. If later releases
   /// were chosen after looking at earlier ones, the best Renyi order is such a choice too: give the
   /// accountant the one order that was fixed in advance, or use the filter's guarantee.
   std::vector<Release> releases() const;
 
-  /// All releases except a noisy number of examples that has its own part of the budget.
+  /// Returns everything that was charged, except a noisy number of examples that has its own part
+  /// of the budget.
   std::vector<Release> releases_after_count() const;
 
   /// Returns whether this ledger is `earlier` or a continuation of it. A resumed run must not
@@ -106,8 +110,9 @@ class Ledger {
   /// Returns the ledger as text: one record per line, numbers in hexadecimal so that they are
   /// exact, each line with a checksum of everything up to it, and a last line that marks the end.
   std::string to_text() const;
-  /// Reads the form of to_text. Damage of any single byte, truncation and appended text throw
-  /// std::invalid_argument: "NAME, line L: expected ..., found ...".
+  /// Reads the text that to_text() writes. name: name of the text in messages. Throws
+  /// std::invalid_argument, "NAME, line L: expected ..., found ...", if any single byte is damaged,
+  /// the end is missing, or text was appended.
   static Ledger from_text(std::string_view text, std::string_view name);
 
   bool operator==(const Ledger&) const = default;
@@ -116,8 +121,9 @@ class Ledger {
   enum class Kind : std::uint8_t { release, steps, key };
   struct Record {
     Kind kind = Kind::release;
-    std::uint64_t first = 0;  ///< steps: the first one; key: the first step of the new key
-    Release release;          ///< release, steps
+    /// For steps: the first of them; for a new key: the first step that it runs.
+    std::uint64_t first = 0;
+    Release release;  ///< the release; for steps: their mechanism and number
     bool operator==(const Record&) const = default;
   };
 

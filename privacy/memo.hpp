@@ -12,33 +12,34 @@ namespace cudp::privacy {
 /// certificate compute each bound once. The key of a result is all arguments of its computation,
 /// compared exactly, so the cached result is the one that the computation would return.
 /// Thread-safe; threads that need the same result share one computation. Only the newest results
-/// are kept. Refusals (std::domain_error, std::invalid_argument) are results; other exceptions are
-/// not kept.
+/// are kept. The exceptions std::domain_error and std::invalid_argument are cached like results,
+/// and thrown again; other exceptions are not.
 class AccountantMemo {
  public:
-  /// Maximum number of results of each kind that one run needs.
+  /// Maximum number of results of each kind (epsilons, noise multipliers) that one run needs.
   static constexpr std::size_t kMaxResultsPerRun = 8;
 
-  /// capacity: number of results of each kind to keep in the cache. Fewer are kept for long lists
-  /// of releases, so that memory stays bounded.
+  /// capacity: number of results of each kind (epsilons, noise multipliers) to keep in the cache.
+  /// Fewer are kept for long lists of releases, so that memory stays bounded.
   explicit AccountantMemo(std::size_t capacity = kMaxResultsPerRun) : capacity_(capacity) {}
   AccountantMemo(const AccountantMemo&) = delete;
   AccountantMemo& operator=(const AccountantMemo&) = delete;
   ~AccountantMemo() = default;
 
-  /// Returns Accountant(composition, options).epsilon(delta), from the cache if it is there. Throws
-  /// as the accountant does.
+  /// Returns the accountant's bound on epsilon at delta for this composition, from the cache if it
+  /// is there. Throws the exceptions of Accountant::epsilon(), also from the cache.
   PrivacyBound epsilon(const Composition& composition, const AccountantOptions& options,
                        double delta);
-  /// Returns calibrate_sigma(before, release, epsilon, delta, options), from the cache if it is
-  /// there. Throws as calibrate_sigma() does.
+  /// Returns the smallest noise multiplier of `release` with which it and `before` together are
+  /// (epsilon, delta)-DP (calibrate_sigma()), from the cache if it is there. Throws the exceptions
+  /// of calibrate_sigma(), also from the cache.
   double calibrated_sigma(const Composition& before, const Release& release, double epsilon,
                           double delta, const AccountantOptions& options);
 
-  /// Number of results that were computed, not found in the cache.
+  /// Number of results that were computed because they were not in the cache.
   std::size_t computations() const;
-  /// Returns whether there is capacity for the results of several runs. Then a result that each run
-  /// needs only once is worth keeping, too.
+  /// Returns whether the cache has capacity for the results of several runs. If so, a result that
+  /// each run needs only once is worth caching, too.
   bool serves_several_runs() const { return capacity_ > kMaxResultsPerRun; }
 
  private:
@@ -58,7 +59,7 @@ class AccountantMemo {
   };
 
   const std::size_t capacity_;
-  mutable std::mutex mutex_;  ///< guards all that follows
+  mutable std::mutex mutex_;  ///< guards all members that follow
   std::deque<Bound> bounds_;
   std::deque<Calibration> calibrations_;
   std::size_t computations_ = 0;

@@ -25,25 +25,26 @@ namespace cudp::privacy {
 /// advance, everything is (epsilon, delta + failure)-DP (Whitehouse et al. 2023, Theorem 1).
 class Odometer {
  public:
-  /// Starts with nothing spent. failure: sum of the mechanisms' own deltas that may be charged.
+  /// Starts with nothing spent. orders: the Renyi orders to use; by default 1.5, 2, 3, 4, 6, 8, ...
+  /// 512. failure: limit on the sum of the deltas of mechanisms that have a delta of their own.
   /// Throws std::invalid_argument unless delta is in (0, 1), every order > 1 and failure in [0, 1).
-  /// The default orders are 1.5, 2, 3, 4, 6, 8, ... 512.
   explicit Odometer(double delta, std::span<const double> orders = {}, double failure = 0.0);
 
-  /// Charges the releases, before they are made. Throws std::invalid_argument for mechanisms out of
-  /// range, and std::domain_error for those without a bound, or whose delta exceeds the rest of
-  /// `failure`; then nothing is charged.
+  /// Charges the releases; must be called before they are made. Throws std::invalid_argument if the
+  /// mechanism's numbers are out of range, and std::domain_error if no bound on its divergence is
+  /// known or its delta exceeds the rest of the allowed `failure`; then nothing is charged.
   void charge(const Release& releases);
   /// Charges all releases of a ledger, to restore an odometer after a crash.
   void charge(const Ledger& ledger);
-  /// Charges releases whose Renyi divergence of each order is at most at(order) [nats], whatever
-  /// was released before. at() may return infinity.
+  /// Charges releases of any kind, given a bound on their Renyi divergence: at(order) [nats] for
+  /// each order, whatever was released before. at() may return infinity.
   void charge(const std::function<double(double order)>& at);
-  /// Charges the probability of an event on which there is no guarantee to the allowed `failure`.
+  /// Charges an event on which the releases have no guarantee: its probability is subtracted from
+  /// the constructor's `failure`.
   void charge_failure(double probability);
 
-  /// Returns the epsilon spent so far, in nats, rounded up. 0 if nothing was released; +infinity if
-  /// no order gives a finite one.
+  /// Returns the epsilon spent so far, in nats, rounded up. It is 0 if nothing was released, and
+  /// +infinity if none of the orders gives a finite one.
   double epsilon() const;
   /// Returns the constructor's delta. The whole guarantee is (epsilon(), delta() + failure)-DP.
   double delta() const { return delta_; }
@@ -52,7 +53,7 @@ class Odometer {
   void add(const std::vector<double>& divergence);
 
   double delta_;
-  double failure_;  ///< part of the allowed failure probability that is left
+  double failure_;  ///< part of the constructor's `failure` that is left
   std::vector<double> orders_;
   std::vector<double> divergence_;  ///< sum of the divergences so far at each order
   double charges_ = 0.0;            ///< number of additions so far, each of which may round

@@ -12,9 +12,10 @@
 namespace cudp::privacy {
 
 /// Returns a budget for several trainings. Half of delta is reserved for trainings that have a
-/// delta of their own. The filter's Renyi order is the one that gives the tightest bound for a
-/// Gaussian mechanism that spends the whole budget. It follows from epsilon and delta alone, so it
-/// is fixed before the first training. Throws std::invalid_argument if a number is out of range.
+/// delta of their own, i.e. are known to be (epsilon, delta)-DP only. The filter's Renyi order is
+/// the one that gives the tightest bound for a Gaussian mechanism that spends the whole budget. It
+/// follows from epsilon and delta alone, so it is fixed before the first training. Throws
+/// std::invalid_argument if a number is out of range.
 Budget budget_for_runs(double epsilon, double delta);
 
 /// A privacy filter for whole trainings: which training comes next, with which settings and on
@@ -43,41 +44,44 @@ class RunFilter {
   /// order is 0 (zCDP), std::domain_error if no training can fit into it.
   explicit RunFilter(const Budget& budget);
 
-  /// Records the unit of privacy that the budget protects. Throws std::invalid_argument if it is
-  /// for another unit already. unit: a description of the unit; it is compared, not interpreted.
+  /// Records the unit of privacy that the budget protects, e.g. a row of a data set. unit: a text
+  /// that describes it; texts are compared, not interpreted. Throws std::invalid_argument if
+  /// another unit was recorded before.
   void protect(const std::string& unit);
 
-  /// Returns the cost of one training that spends all of `parts`. group: number of examples in a
-  /// unit of privacy. Throws std::invalid_argument if a number is out of range, std::domain_error
-  /// if a part has no bound.
+  /// Returns the cost of one training that spends all of `parts`, for instance on the steps and on
+  /// figures of held-out rows. group: number of examples in a unit of privacy. Throws
+  /// std::invalid_argument if a number is out of range, std::domain_error if no bound is known for
+  /// a part.
   RunCost cost(const std::vector<RunSpending>& parts, std::uint64_t group) const;
 
   /// Charges a training and returns its index, from 0. Returns nullopt, and changes nothing, if the
-  /// remaining budget does not suffice.
+  /// remaining budget does not suffice. note: description of the training, for the budget's owner.
   [[nodiscard]] std::optional<std::size_t> charge(const RunCost& cost, std::string note);
 
-  /// Replaces the charge of training `run` by `cost`, if the earlier charge was an estimate.
-  /// Requires that everything it has released is included in `cost`. Returns false, and changes
-  /// nothing, if the remaining budget does not suffice. Requires run < runs().size().
+  /// Replaces the charge of training `run`, which was an estimate, by `cost`. Requires run <
+  /// runs().size(), and that `cost` covers everything that the training has released. Returns
+  /// false, and changes nothing, if the remaining budget does not suffice.
   [[nodiscard]] bool settle(std::size_t run, const RunCost& cost);
 
   const Budget& budget() const { return budget_; }
-  const std::string& unit() const { return unit_; }  ///< "" before the first training
+  /// The recorded unit of privacy; "" before the first protect().
+  const std::string& unit() const { return unit_; }
   const std::vector<Run>& runs() const { return runs_; }
 
-  /// Returns this cost as a fraction of the whole budget: the larger one of its fractions of
-  /// divergence and delta; it may exceed 1.
+  /// Returns this cost as a fraction of the whole budget: the larger one of its divergence as a
+  /// fraction of the limit, and its delta as a fraction of the reserved delta. May exceed 1.
   double fraction(const RunCost& cost) const;
   /// Returns the fraction of the budget's divergence that is left.
   double remaining() const;
   /// Returns the part of the budget's delta that is left for trainings with deltas of their own.
   double delta_left() const;
-  /// Returns the epsilon at `delta` of the largest training that still fits. The training is taken
-  /// to be a Gaussian mechanism whose divergence, times `factor`, is what is left; 0 if nothing is
-  /// left.
+  /// Returns the epsilon at `delta` of the largest training that still fits into the budget; 0 if
+  /// nothing is left. That training is taken to be a Gaussian mechanism whose divergence, times
+  /// `factor`, is the divergence that is left.
   double epsilon_left(double delta, double factor = 1.0) const;
 
-  /// Returns the filter as text; each line ends with a checksum.
+  /// Returns the filter (budget, unit and charges) as text; each line ends with a checksum.
   std::string to_text() const;
   /// Reads the text of to_text(). name: name of the text in messages. Throws std::invalid_argument
   /// if it is damaged, or if its trainings cost more than the budget.

@@ -18,28 +18,32 @@ namespace cudp::privacy {
 // public rule decides between equal scores. Neither K nor anything of the other runs is released.
 // The bounds and their proofs: privacy/README.md.
 
-/// Privacy of a whole selection (mechanism A) at one (epsilon, delta), and the bound that gave it.
+/// Privacy at one (epsilon, delta) of a whole selection, i.e. training a random number of
+/// candidates and releasing the best; and the kind of bound that gave it.
 struct SelectionEpsilon {
   enum class By : std::uint8_t {
-    profile,  ///< hockey-stick divergences of Q
-    renyi     ///< Renyi divergences of Q
+    profile,  ///< bound from deltas (hockey-stick divergences) of one training with its score
+    renyi     ///< bound from Renyi divergences of one training with its score
   };
   double epsilon = 0.0, delta = 0.0;
   By by = By::profile;
-  double order = 0.0;  ///< order of a Renyi bound; 0 for the other
+  double order = 0.0;  ///< order of a Renyi bound; 0 for the other kind
 };
 
-/// Upper bounds on delta at one epsilon, if a unit of privacy is added and if it is removed.
+/// Upper bounds on a mechanism's delta at one epsilon: if a unit of privacy is added, and if it is
+/// removed.
 struct ProfileAt {
   double add = 0.0, remove = 0.0;
 };
 
-/// Known privacy bounds of Q: training and scoring one random candidate.
+/// Known privacy bounds of Q, the mechanism that a selection repeats: it draws one candidate at
+/// random, trains it and scores it.
 struct RepetitionBounds {
-  /// Returns upper bounds on delta at each epsilon >= 0; the epsilons are in ascending order.
+  /// Function that returns upper bounds on Q's delta at each epsilon. It is called with epsilons >=
+  /// 0 in ascending order.
   std::function<std::vector<ProfileAt>(std::span<const double> epsilons)> profile;
-  /// Returns a bound on the Renyi divergence of this order [nats], for both directions; infinite if
-  /// none is known. May be empty.
+  /// Function that returns a bound on Q's Renyi divergence of this order [nats], for adding and
+  /// removing; infinite if no bound is known. May be empty.
   std::function<double(double order)> divergence = {};
   /// Probability of an event on which `divergence` does not hold. `profile` includes it.
   double failure = 0.0;
@@ -51,13 +55,14 @@ struct RepetitionBounds {
 /// matter. Throws std::invalid_argument if a candidate is a ChosenRun or a TunedRun.
 RepetitionBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_t group = 1);
 
-/// Computes privacy bounds of a whole selection (mechanism A) from those of one training (Q). All
-/// values are rounded up, and hold for adding and for removing a unit.
+/// Computes privacy bounds of a whole selection (run Q a random number of times, release the best
+/// result) from those of Q (train and score one random candidate). All values are rounded up, and
+/// hold for adding and for removing a unit of privacy.
 class Selection {
  public:
-  /// law: distribution of the number of trainings. q: bounds of one training. cells: number of
-  /// intervals into which the probability of a better score is divided. More are slower and give
-  /// slightly smaller bounds.
+  /// law: distribution of the number of trainings. q: privacy bounds of one training with its
+  /// score. cells: number of intervals into which the probability of a better score is divided.
+  /// More cells are slower and give slightly smaller bounds.
   Selection(const StoppingLaw& law, RepetitionBounds q, std::size_t cells = 16384);
   explicit Selection(const TunedRun& run, std::uint64_t group = 1);
   ~Selection();
@@ -68,16 +73,18 @@ class Selection {
 
   const Stopping& stopping() const;
 
-  /// Returns the smaller of the epsilons at delta, in (0, 1), that delta_by_profile() and
-  /// delta_by_renyi() give. Throws std::domain_error if neither gives a finite one.
+  /// Returns a bound on the selection's epsilon at delta, in (0, 1): the smaller one of those that
+  /// follow from Q's deltas and from its Renyi divergences. Throws std::domain_error if neither is
+  /// finite.
   SelectionEpsilon epsilon(double delta);
-  /// Returns bounds on the selection's delta at epsilon >= 0 for adding and for removing a unit,
-  /// computed from Q's deltas (RepetitionBounds::profile).
+  /// Returns bounds on the selection's delta at epsilon >= 0, for adding and for removing a unit,
+  /// computed from the deltas of one training with its score (RepetitionBounds::profile).
   ProfileAt profile(double epsilon);
-  /// Returns the larger of the two bounds of profile().
+  /// Returns a bound on the selection's delta at epsilon >= 0, for adding and removing: the larger
+  /// of the two that profile() returns.
   double delta_by_profile(double epsilon);
-  /// Returns a bound on the selection's delta at epsilon >= 0, computed from Q's Renyi divergences;
-  /// 1 if none is known.
+  /// Returns a bound on the selection's delta at epsilon >= 0, computed from the Renyi divergences
+  /// of one training with its score; 1 if these are not known.
   double delta_by_renyi(double epsilon);
   /// Returns a bound on the selection's Renyi divergence of this order [nats]; infinite if there is
   /// none. The bound holds except on an event of probability failure().
@@ -98,20 +105,20 @@ double selection_divergence_papernot_steinke(double eta, double gamma, double me
                                              double divergence, double second_order,
                                              double second_divergence);
 
-/// Budget of one candidate in a selection.
+/// Budget of each candidate in a selection, and the resulting guarantee of the selection.
 struct SelectionBudget {
-  double epsilon = 0.0, delta = 0.0;  ///< budget of each candidate, as of any training
-  SelectionEpsilon whole;             ///< guarantee of A with these candidates
+  double epsilon = 0.0, delta = 0.0;  ///< budget to plan each candidate's training with
+  SelectionEpsilon whole;  ///< guarantee of the whole selection among candidates with this budget
 };
 
-/// Function that plans every candidate for this budget and returns what each will spend: its
-/// training and, if there is one, its score.
+/// Function that plans the training of every candidate for this budget. Returns what each will
+/// spend on its training and, if there is one, on its score.
 using PlanCandidates = std::function<std::vector<RunSpending>(double epsilon, double delta)>;
 
-/// Finds the budget of each candidate for which the whole selection is (epsilon, delta)-DP; its
-/// epsilon is at most 0.1 % below. The delta of a candidate is 0.9 delta / E[K]. `plan` is called a
-/// few times; the guarantee is computed for the spendings that the last call returned. Throws
-/// std::domain_error if no budget fits.
+/// Finds the budget of each candidate for which the whole selection is (epsilon, delta)-DP; the
+/// selection's epsilon is then at most 0.1 % below `epsilon`. Each candidate has a delta of 0.9
+/// delta / E[K], K the number of trainings. `plan` is called a few times; the guarantee is computed
+/// for what its last call returned. Throws std::domain_error if no budget fits.
 SelectionBudget calibrate_selection(const StoppingLaw& law, double epsilon, double delta,
                                     const PlanCandidates& plan, std::uint64_t group = 1);
 

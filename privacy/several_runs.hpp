@@ -12,7 +12,8 @@ namespace cudp::privacy {
 // Composition of several trainings. Neighbours differ by one unit of privacy, of up to `group`
 // examples.
 
-/// Training whose releases were all fixed before the first of them.
+/// Training whose releases (mechanisms, noise and number) were all fixed before the first of them
+/// was made.
 struct PlannedRun {
   std::vector<Release> releases;
 };
@@ -29,7 +30,8 @@ struct RenyiFilteredRun {
   double order = 0.0;       ///< > 1
   double divergence = 0.0;  ///< bound on the divergence [nats]
 };
-/// Training with a zCDP filter: its divergence is at most rho times the order, at every order.
+/// Training whose releases a zCDP filter admitted: its Renyi divergence is at most rho times the
+/// order, at every order.
 struct ZcdpFilteredRun {
   double rho = 0.0;
 };
@@ -42,14 +44,15 @@ struct RunSpending;
 /// Selection of the best of a random number of trainings (selection.hpp).
 struct TunedRun {
   StoppingLaw law;
-  /// Spending of every candidate's training and of every candidate's score. A unit of privacy has
-  /// its rows in only one of the two data sets. None may be a ChosenRun or a TunedRun.
+  /// What the training of every candidate spends, and what the score of every candidate spends. A
+  /// unit of privacy has its rows either in the training set or in the rows for scores. None may be
+  /// a ChosenRun or a TunedRun.
   std::vector<RunSpending> candidates;
 };
 
-/// Privacy that a training spends, for adding or removing one unit. The releases of a planned or
-/// chosen run are stated for single examples, the bounds of a filtered or stated run for whole
-/// units.
+/// Privacy that a training spends, for adding or removing one unit of privacy. The releases of a
+/// PlannedRun or ChosenRun are stated for single examples; the bounds of a filtered run or a
+/// StatedRun are for whole units.
 struct RunSpending {
   std::variant<PlannedRun, ChosenRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun, TunedRun> run;
   /// Probability of an additional event on which there is no guarantee: the part of a certificate's
@@ -57,13 +60,15 @@ struct RunSpending {
   double failure = 0.0;
 };
 
-/// Cost of a run for a filter that adds divergences of one order.
+/// Cost of a training, for a filter that adds up Renyi divergences of one order.
 struct RunCost {
-  double divergence = 0.0;  ///< Renyi divergence of all its releases [nats]; may be infinite
-  double failure = 0.0;     ///< probability of an event on which there is no guarantee
+  /// Renyi divergence of all the training's releases [nats]; may be infinite.
+  double divergence = 0.0;
+  double failure = 0.0;  ///< probability of an event on which there is no guarantee
 };
-/// Returns the cost at this order. Throws std::invalid_argument if a number is out of range,
-/// std::domain_error if the run has no bound.
+/// Returns the cost of a training: its Renyi divergence at this order, and its probability of
+/// failure. group: maximum number of examples of a unit of privacy. Throws std::invalid_argument if
+/// a number is out of range, std::domain_error if no bound is known for one of its mechanisms.
 RunCost cost_at(const RunSpending& run, double order, std::uint64_t group = 1);
 
 /// Returns epsilon at `delta` for all the runs together, if each may have been chosen after looking
@@ -74,8 +79,9 @@ RunCost cost_at(const RunSpending& run, double order, std::uint64_t group = 1);
 /// they do not depend on the runs. A stated run counts with its epsilon as Renyi divergence at
 /// every order.
 ///
-/// Throws std::invalid_argument if a number is out of range, std::domain_error if a run has no
-/// bound, if the deltas of the runs exceed their half, or if no order is finite.
+/// group: maximum number of examples of a unit of privacy. Throws std::invalid_argument if a number
+/// is out of range, std::domain_error if no bound is known for a run, if the deltas of the runs
+/// exceed their half, or if the divergence is infinite at every order.
 double epsilon_as_chosen(std::span<const RunSpending> runs, double delta, std::uint64_t group = 1);
 
 /// Returns whether the run used random allocation (AllocatedGaussian), which has no Renyi
@@ -86,8 +92,9 @@ bool allocates(const RunSpending& run);
 /// Returns epsilon if every run was fixed before the first one started: the smaller of two bounds,
 /// by privacy loss distributions and by Renyi divergences. Filtered runs have only a Renyi
 /// divergence, runs with random allocation only a loss distribution. If one of the runs is a
-/// ChosenRun, the result is epsilon_as_chosen. Never above epsilon_as_chosen. Throws like
-/// epsilon_as_chosen, except that the deltas may add up to nearly all of delta.
+/// ChosenRun, the result is epsilon_as_chosen. Never above epsilon_as_chosen. Throws
+/// std::invalid_argument if a number is out of range, std::domain_error if no bound is known for a
+/// run, or if the runs' own deltas use up all of delta.
 double epsilon_fixed_ahead(std::span<const RunSpending> runs, double delta,
                            std::uint64_t group = 1);
 

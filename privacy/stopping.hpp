@@ -13,21 +13,21 @@ namespace cudp::privacy {
 struct StoppingLaw {
   double eta = 0.0;       ///< in (-1, 8]
   double gamma = 0.5;     ///< in [1e-7, 1)
-  std::uint64_t cap = 1;  ///< maximum of K, public; 1 to kMaxRepetitions
+  std::uint64_t cap = 1;  ///< maximum of K, which is public; 1 to kMaxRepetitions
   bool operator==(const StoppingLaw&) const = default;
 };
 
 /// Largest allowed StoppingLaw::cap.
 inline constexpr std::uint64_t kMaxRepetitions = std::uint64_t{1} << 17;
 
-/// A StoppingLaw with its probabilities, rounded to multiples of 2^-64 that add up to 1. draw() has
-/// exactly these probabilities, and every bound is computed for them. Each differs by less than
-/// 2^-64 + 1e-12 P(K = k) from StoppingLaw's formula, except that the most probable k takes the
-/// remainder. Only additions, multiplications and divisions of double are used, so every machine
-/// has the same multiples.
+/// A StoppingLaw, which gives the random number K of trainings, with its probabilities, rounded to
+/// multiples of 2^-64 that add up to 1. draw() has exactly these probabilities, and every bound is
+/// computed for them. Each differs by less than 2^-64 + 1e-12 P(K = k) from StoppingLaw's formula,
+/// except that the most probable k takes the remainder. Only additions, multiplications and
+/// divisions of double are used, so every machine computes the same probabilities.
 class Stopping {
  public:
-  /// Throws std::invalid_argument if a number is out of range.
+  /// Throws std::invalid_argument if eta, gamma or the cap is out of its range.
   explicit Stopping(const StoppingLaw& law);
 
   const StoppingLaw& law() const { return law_; }
@@ -36,7 +36,7 @@ class Stopping {
   /// Returns P(K > k), K the random number of trainings.
   double tail(std::uint64_t k) const;
 
-  /// Draws K: returns the number of trainings that 64 uniform random bits stand for.
+  /// Draws K, the number of trainings: maps 64 uniform random bits to a value of K.
   std::uint64_t draw(std::uint64_t bits) const;
 
   /// Returns upper bounds on E[K u^(K - 1)], the derivative of the generating function E[u^K], for
@@ -52,16 +52,18 @@ class Stopping {
   std::vector<double> slopes(const std::vector<double>& u, double factor) const;
 
   StoppingLaw law_;
-  std::vector<std::uint64_t> weights_;  ///< P(K = k + 1) in units of 2^-64, modulo 2^64
-  std::vector<std::uint64_t> last_;     ///< largest bits for which K <= k + 1
-  bool certain_ = false;                ///< whether P(K = 1) = 1
+  std::vector<std::uint64_t> weights_;  ///< P(K = k + 1) at index k, in units of 2^-64, modulo 2^64
+  /// At index k: largest value of the random bits for which K <= k + 1.
+  std::vector<std::uint64_t> last_;
+  bool certain_ = false;  ///< whether P(K = 1) = 1
   double mean_ = 1.0;
 };
 
 /// Returns the truncated negative binomial distribution of the number K of trainings with this eta,
-/// and with gamma solved so that E[K] = mean, to 1e-9. cap: largest K; 0: the smallest power of two
-/// with P(K > cap) < 2^-50 before K is conditioned on K <= cap. Throws std::invalid_argument if a
-/// number is out of range, std::domain_error if no gamma gives this mean with this cap.
+/// and with gamma solved so that E[K] = mean, to 1e-9. cap: largest possible K; 0: chosen as the
+/// smallest power of two that the unconditioned K exceeds with probability below 2^-50. Throws
+/// std::invalid_argument if a number is out of range, std::domain_error if no gamma gives this mean
+/// with this cap.
 StoppingLaw stopping_law(double eta, double mean, std::uint64_t cap = 0);
 
 }  // namespace cudp::privacy

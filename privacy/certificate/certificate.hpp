@@ -20,38 +20,42 @@ struct Build {
 };
 
 /// Statement of a run about its privacy, release/privacy.json: the promise, and every number that
-/// is needed to check it. Everything in it about the training data is counted in its epsilon. The
-/// trainer fills it in (runtime/training/certify.hpp). Only write.cpp writes it and only read.cpp
-/// reads it.
+/// is needed to check it. Every value in it that depends on the training data was released with
+/// noise and is counted in its epsilon. The trainer fills it in (runtime/training/certify.hpp).
+/// Only write.cpp writes it and only read.cpp reads it.
 struct Certificate {
   enum class Status {
     finished,
-    not_finished,  ///< plan of a run that is in progress or was interrupted
-    refused        ///< the noisy number of examples allowed no plan
+    not_finished,  ///< plan of a run that is still in progress, or that was interrupted
+    /// The run ended because no training could be planned for the noisy number of examples.
+    refused
   };
   enum class TestSet { none, public_rows, private_rows };
 
-  /// Privacy units that were held out from training.
+  /// Units of privacy (e.g. rows) that were held out from training, to test the model.
   struct Holdout {
     double share = 0.0;  ///< probability with which each unit is held out
-    /// Privacy of the released figures of these units; 0 if none were released.
+    /// Privacy (epsilon, delta) of the figures that were computed from these units and released,
+    /// such as the test accuracy; 0 if none were released.
     double epsilon = 0.0, delta = 0.0;
-    double sigma = 0.0;  ///< noise multiplier of each release
+    double sigma = 0.0;  ///< noise multiplier of each released figure
     std::uint64_t releases = 0;
-    std::optional<double> threshold = {};  ///< probability from which the second class is predicted
+    /// Probability from which the second of two classes is predicted; empty: the likelier class.
+    std::optional<double> threshold = {};
   };
   /// Unit of privacy, if it is not the row.
   struct Unit {
     std::string column;  ///< column of the table; all rows with the same text in it are a unit
     std::uint64_t max_rows = 1;  ///< maximum number of rows of a unit that are used
   };
-  /// Public value of the number of training examples, exact or noisy.
+  /// Number of training examples as far as it is public: exact, or released with noise.
   struct Size {
     double value = 0.0;      ///< N, or the noisy number that was released
     double noise_std = 0.0;  ///< 0 if N is public
     bool is_public() const { return noise_std == 0.0; }
   };
-  /// Noisy statistics of the training set from which features are computed.
+  /// Noisy statistics of the training set (means, mean squares or a covariance matrix) from which
+  /// the model's input features are computed.
   struct FeatureRelease {
     double sigma = 0.0;  ///< noise multiplier
     /// Number of principal components, if a covariance matrix was released; empty if the means and
@@ -59,12 +63,12 @@ struct Certificate {
     std::optional<std::int64_t> dimensions;
   };
 
-  /// File that determined a part of the model, e.g. initial weights, and that the guarantee does
-  /// not protect.
+  /// File that determined a part of the model, e.g. initial weights. The guarantee does not protect
+  /// the data in it, or from which it was made.
   struct PublicInput {
-    std::string file;    ///< its name, without folders
-    std::string sha256;  ///< of its bytes, hexadecimal
-    /// Tensors that the released model has unchanged from the file.
+    std::string file;    ///< name of the file, without folders
+    std::string sha256;  ///< SHA-256 of the file's bytes, in hexadecimal
+    /// Names of the tensors that the released model has unchanged from the file.
     std::vector<std::string> frozen;
     /// If cudp trained the file: a description of that training, whose privacy is not counted in
     /// epsilon. Otherwise "".
@@ -72,33 +76,39 @@ struct Certificate {
     bool operator==(const PublicInput&) const = default;
   };
 
-  /// Selection of this training among a random number of them (selection.hpp).
+  /// Selection of this training as the best of a random number K of trainings (selection.hpp).
   struct Tuning {
     StoppingLaw law;
-    double mean = 1.0;  ///< E[K]
-    /// The grid of candidates: for each one, those of its settings in which the candidates differ.
+    double mean = 1.0;  ///< E[K], mean number of trainings
+    /// The candidates among which each training's settings were drawn: for each one, as text, the
+    /// settings in which candidates differ.
     std::vector<std::string> grid;
-    std::string grid_checksum;  ///< result of checksum_of_grid(grid)
+    std::string grid_checksum;  ///< checksum of these texts (checksum_of_grid)
     /// Privacy that each of the listed candidates spends, on its training or on its score.
     struct Part {
-      bool of_score = false;  ///< of the score on held-out rows; otherwise of the training
-      std::vector<std::uint64_t> candidates;  ///< indices in `grid`, ascending
+      /// Whether the score on held-out rows spends it; false: the training does.
+      bool of_score = false;
+      /// The candidates that it concerns: indices in `grid`, ascending.
+      std::vector<std::uint64_t> candidates;
       RunSpending spending;
     };
     std::vector<Part> parts;
-    SelectionEpsilon::By by = SelectionEpsilon::By::profile;  ///< bound that gave epsilon
-    double order = 0.0;  ///< Renyi order; 0 for the other bound
+    /// Bound from which the selection's epsilon was computed.
+    SelectionEpsilon::By by = SelectionEpsilon::By::profile;
+    double order = 0.0;  ///< Renyi order of that bound; 0 if it was not a Renyi bound
     /// How epsilon and delta are divided if one noisy number of examples was released for all
     /// trainings: a part for that number, and a part for the selection that follows. `parts` then
     /// states what the trainings spend in addition to the number.
     std::optional<CountSplit> count = {};
 
-    /// Returns `law` and `parts` as a selection, for the accountant. Leaves out `count`.
+    /// Returns the selection in the form that the accountant takes: the distribution `law` of the
+    /// number of trainings, and what each candidate spends (`parts`). Leaves out `count`.
     TunedRun run() const;
   };
 
   Status status = Status::finished;
-  std::vector<std::string> not_for_release;  ///< reasons; empty if the run may be released
+  /// Reasons why the run must not be released; empty if it may be.
+  std::vector<std::string> not_for_release;
   /// (epsilon, delta) guarantee for everything that is released. It differs from the training's own
   /// guarantee, promise.epsilon, only if rows were held out (hold_out) or the training was selected
   /// among others (select). NaN if the file claims no privacy.
@@ -117,7 +127,7 @@ struct Certificate {
   std::vector<double> class_weights;  ///< weight of each class, as given by the user; empty if none
   Size size;
   /// How (epsilon, delta) is divided between releasing the noisy number of examples and training.
-  /// Empty if the number is public or has no share of its own.
+  /// Empty if the number is public, or if its release is counted together with the training's.
   std::optional<CountSplit> split;
   TestSet test_set = TestSet::none;
 
@@ -128,14 +138,17 @@ struct Certificate {
   std::vector<std::string> unsafe_flags;
   bool allow_weak_privacy = false;
   bool fresh_noise_allowed = false;
-  std::uint64_t releases_repeated = 0;  ///< number of releases charged again because a key was lost
-  /// Number of lost keys. If it is above 0, epsilon is the whole budget. Empty if not stated.
+  /// Number of releases that were charged again because a random key was lost.
+  std::uint64_t releases_repeated = 0;
+  /// Number of times that the run's random key was lost. If it is above 0, epsilon is the whole
+  /// budget. Empty if not stated.
   std::optional<std::uint64_t> keys_lost;
   /// Assumptions about the data files that the promise rests on.
   std::vector<std::string> assumptions;
   std::optional<PublicInput> initial_weights;  ///< file of the weights at step 0
-  std::vector<std::string> warnings;           ///< ways in which the promise is weak
-  /// Format number of the run's pages in release/ (report.html, PRIVACY.txt, README.md); 0: none.
+  std::vector<std::string> warnings;           ///< for readers: ways in which the guarantee is weak
+  /// Version of the format in which the run's pages in release/ (report.html, PRIVACY.txt,
+  /// README.md) were written; 0: there are none.
   int pages = 0;
   Build build;
 
@@ -152,7 +165,7 @@ struct Certificate {
   void select(Tuning tuning, double delta);
 };
 
-/// Fixed texts of the JSON fields about a selection.
+/// Fixed texts that the certificate's JSON has if the training was selected among others.
 inline constexpr const char* kSelection =
     "the best of a random number of trainings; neither their number nor anything of the others is "
     "released";
@@ -168,9 +181,9 @@ inline constexpr const char* kCountedOnce =
     "one noisy number of examples for all trainings, then the selection: basic composition, "
     "whatever the number is";
 
-/// Returns a bound on epsilon for the selection that `tuning` describes, at `delta`, or at
-/// tuning.count's training_delta if that is set. group: maximum number of examples of a privacy
-/// unit.
+/// Returns a bound on epsilon for the selection that `tuning` describes, at `delta`. If the budget
+/// is divided (tuning.count), the bound is at tuning.count's training_delta instead. group: maximum
+/// number of examples of a unit of privacy.
 SelectionEpsilon epsilon_of(const Certificate::Tuning& tuning, double delta, std::uint64_t group);
 
 std::string_view text_of(Certificate::Status status);
@@ -184,7 +197,7 @@ Certificate::PublicInput read_public_input(const nlohmann::json& json);
 
 /// Returns the certificate in the published form, format 2.
 nlohmann::ordered_json to_json(const Certificate& certificate);
-/// Returns the text of release/privacy.json.
+/// Returns the certificate as the text of the file release/privacy.json.
 std::string to_text(const Certificate& certificate);
 
 /// Reads a certificate of format 1 or 2. Missing numbers are 0. Throws std::invalid_argument, with

@@ -4,13 +4,13 @@
 
 namespace cudp::privacy {
 
-/// One kind of noisy value that was released in addition to the training steps' gradient sums, e.g.
-/// the number of examples.
+/// One kind of noisy value that was released in addition to the training steps' noisy gradient
+/// sums, e.g. the number of examples.
 struct NoisyValue {
   std::string name;
-  std::uint64_t times = 0;    ///< number of releases
-  std::uint64_t numbers = 0;  ///< number of values in each release
-  double grid = 0.0;          ///< values and noise are integer multiples of this
+  std::uint64_t times = 0;    ///< number of times that a value of this kind was released
+  std::uint64_t numbers = 0;  ///< number of values in each of these releases
+  double grid = 0.0;          ///< values and their noise are integer multiples of this number
   double noise_std = 0.0;
   double sensitivity = 0.0;
 

@@ -21,10 +21,11 @@ struct NoisySums {
   double clip_norm = 0.0;    ///< C [gradient units]; that of the first step if it changes
   std::string clipping;      ///< method by which gradients are bounded
   std::string clipped;       ///< clipped quantity, if it is not the gradient itself
-  std::string clip_norm_is;  ///< meaning of C, if nothing is clipped
+  std::string clip_norm_is;  ///< meaning of C, if gradients are not clipped
   double sensitivity = 0.0;  ///< C plus the rounding error [gradient units]
   double noise_std = 0.0;    ///< standard deviation of the noise [gradient units]
-  double grid = 0.0;  ///< sums and noise are multiples of this; of the first step if C changes
+  /// Sums and noise are integer multiples of this; that of the first step if C changes.
+  double grid = 0.0;
 
   /// Smallest and largest factor on sigma, if the noise changes from step to step.
   struct Scales {
@@ -34,20 +35,21 @@ struct NoisySums {
   std::optional<Scales> noise_over_time;
 
   double expected_batch = 0.0;
-  std::uint64_t steps = 0;  ///< number of charged steps
+  std::uint64_t steps = 0;  ///< number of steps that were charged to the budget
   std::uint64_t steps_planned = 0;
-  std::vector<Release> releases;  ///< all charged releases
+  std::vector<Release> releases;  ///< all releases that were charged to the budget
   std::string accountant;         ///< name of the accountant that bounds these releases
   double epsilon_lower = 0.0;     ///< the accountant's lower bound; 0 if it has none
   /// The accountant rounded privacy losses to multiples of this [nats]; 0: it did not.
   double loss_interval = 0.0;
   double order = 0.0;               ///< Renyi order; 0 for accountants of another kind
-  bool order_fixed_before = false;  ///< the order was chosen before the first release
+  bool order_fixed_before = false;  ///< the Renyi order was chosen before the first release
   double delta_for_rounding = 0.0;  ///< part of delta that covers rounding (PrivacyPlan::failure)
-  /// Standard deviation of the noise on the sum of norms that is released at the start of an epoch.
+  /// Standard deviation of the noise on the sum of gradient norms that method DPIS releases at the
+  /// start of an epoch; empty for other methods.
   std::optional<double> norm_total_noise;
 
-  /// Clipping norm that follows a quantile of the gradients' norms.
+  /// Clipping norm that tracks a quantile of the gradients' norms.
   struct Quantile {
     double target;
     double min_clip_norm;
@@ -60,10 +62,12 @@ struct NoisySums {
   std::optional<Quantile> quantile;
 };
 
-/// Method DP-AGD: gradient sums with Gaussian noise and noisy choices of a step size. A zCDP filter
-/// admits each release if the remaining budget suffices.
+/// Privacy of method DP-AGD: it releases gradient sums with Gaussian noise and noisy choices of a
+/// step size. A zCDP filter, which adds up rho, admits each release if the remaining budget
+/// suffices.
 struct FilteredReleases {
-  std::uint64_t sampling_threshold = 0;  ///< 0 if every step uses all examples
+  /// Sampling rate of a step's examples, times 2^32; 0 if every step uses all.
+  std::uint64_t sampling_threshold = 0;
   double clip_norm = 0.0;
   double loss_clip = 0.0;
   double sensitivity = 0.0;
@@ -74,15 +78,15 @@ struct FilteredReleases {
   bool real_numbers_only = false;
   std::uint64_t steps = 0;
   std::vector<Release> releases;
-  double rho = 0.0;  ///< the filter's budget
+  double rho = 0.0;  ///< the zCDP filter's whole budget
   double rho_spent = 0.0;
   /// Whether rho was computed from epsilon and delta by the conversion of Bun, Steinke 2016,
   /// Proposition 1.3.
   bool classical_budget = false;
 };
 
-/// Strongly convex objective of a linear model; objective and output perturbation release its
-/// minimum with noise.
+/// Strongly convex objective of a linear model, whose minimum is released with noise by objective
+/// perturbation and output perturbation.
 struct MinimisedRisk {
   double regulariser = 0.0;
   double max_norm = 0.0;        ///< maximum norm of an example
@@ -90,8 +94,8 @@ struct MinimisedRisk {
   double solver_tolerance = 0.0;
 };
 
-/// Method AMP: noise in the objective, and noise on its approximate minimum. The proof is for real
-/// numbers only.
+/// Privacy of method AMP (objective perturbation): noise in the objective, and noise on its
+/// approximate minimum. The proof is for real numbers only.
 struct PerturbedObjective {
   MinimisedRisk risk;
   double noise_std = 0.0;
@@ -102,7 +106,7 @@ struct PerturbedObjective {
   std::vector<Release> releases;
 };
 
-/// Gaussian noise on the minimum of an objective (output perturbation).
+/// Privacy of output perturbation: Gaussian noise on the minimum of an objective.
 struct PerturbedOutput {
   MinimisedRisk risk;
   double sigma = 0.0;
@@ -112,8 +116,8 @@ struct PerturbedOutput {
   std::vector<Release> releases;
 };
 
-/// Method PrivGene: in each generation an exponential mechanism chooses parents among the
-/// candidates, by their clipped losses.
+/// Privacy of method PrivGene, a genetic algorithm: in each generation an exponential mechanism
+/// chooses parents among the candidate models, by their clipped losses.
 struct ChosenParents {
   double loss_clip = 0.0;
   double loss_sensitivity = 0.0;
@@ -124,14 +128,14 @@ struct ChosenParents {
   std::vector<Release> releases;
 };
 
-/// A run that released only its noisy number of examples: the trainer could plan no training for
-/// that number, and ended with an error.
+/// Privacy of a run that released only its noisy number of examples: the trainer could plan no
+/// training for that number, and ended with an error.
 struct CountedExamples {
   std::vector<Release> releases;
   std::string accountant;
 };
 
-/// A training without privacy.
+/// Mechanism of a training without privacy.
 struct NoPrivacy {
   double expected_batch = 0.0;
   std::uint64_t steps = 0;
@@ -148,17 +152,17 @@ struct Promise {
       how;
 };
 
-/// Epsilon at the run's delta for a group of `units` privacy units. If the unit is not stated, each
-/// example is one.
+/// Epsilon, at the run's delta, for `units` privacy units changed together (group privacy). A unit
+/// is one example unless the certificate states another unit.
 struct GroupBound {
   std::uint64_t units = 0;
   std::optional<double> epsilon;  ///< empty if there is no bound
   std::string reason;             ///< reason why there is no bound
 };
-/// Epsilon for several group sizes, or the reason why it is not stated.
+/// Group privacy: epsilon for several group sizes, or the reason why no table of them is stated.
 struct Groups {
   std::vector<GroupBound> bounds;
-  std::string not_stated;  ///< reason why there are no bounds; empty if there are
+  std::string not_stated;  ///< reason why there is no table; empty if there is one
 };
 
 }  // namespace cudp::privacy

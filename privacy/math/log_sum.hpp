@@ -22,7 +22,7 @@ class LogSum {
 
  private:
   double largest_ = -std::numeric_limits<double>::infinity();
-  double sum_ = 0.0;  ///< the sum so far, divided by e^largest
+  double sum_ = 0.0;  ///< sum so far of the terms' exponentials, divided by the largest of them
 };
 
 }  // namespace cudp::privacy

@@ -10,21 +10,23 @@ namespace cudp::privacy {
 // Mechanisms of one release. sigma is always the noise multiplier: the standard deviation of the
 // noise divided by the largest change of the sum by one example (the clipping norm).
 
-/// Sum over the whole data set plus Gaussian noise.
+/// Mechanism: a sum over the whole data set plus Gaussian noise. Here and below, one example
+/// changes a sum by at most 1 (L2 norm), and sigma is the noise's standard deviation.
 struct Gaussian {
   double sigma = 0.0;  ///< finite, > 0
   bool operator==(const Gaussian&) const = default;
 };
 
-/// Sum over a Poisson sample plus Gaussian noise: each example is in the batch independently with
-/// probability q.
+/// Mechanism: a sum over a Poisson sample plus Gaussian noise. Each example is in the batch
+/// independently with probability q. One example changes the sum by at most 1.
 struct PoissonGaussian {
   double q = 0.0;      ///< in [0, 1]
   double sigma = 0.0;  ///< finite, > 0
   bool operator==(const PoissonGaussian&) const = default;
 };
 
-/// Sum over a batch of exactly `batch` examples, drawn without replacement, plus Gaussian noise.
+/// Mechanism: a sum over a batch of exactly `batch` examples, drawn without replacement, plus
+/// Gaussian noise. One example in the batch contributes a vector of norm at most 1.
 struct FixedSizeGaussian {
   std::uint64_t n = 0;      ///< examples in the smaller of the two neighbours, >= batch; <= 2^53
   std::uint64_t batch = 0;  ///< > 0
@@ -32,8 +34,9 @@ struct FixedSizeGaussian {
   bool operator==(const FixedSizeGaussian&) const = default;
 };
 
-/// Sum over a Poisson batch plus Gaussian noise. If the batch is larger than max_batch, a random
-/// subset of that size is used.
+/// Mechanism: a sum over a Poisson batch plus Gaussian noise. If the batch is larger than
+/// max_batch, a random subset of that size is used. One example contributes a vector of norm at
+/// most 1.
 struct TruncatedPoissonGaussian {
   std::uint64_t n = 0;          ///< examples in the larger of the two neighbours, > 0; <= 2^53
   double q = 0.0;               ///< in [0, 1]
@@ -42,9 +45,9 @@ struct TruncatedPoissonGaussian {
   bool operator==(const TruncatedPoissonGaussian&) const = default;
 };
 
-/// An epoch of random allocation: each example is in exactly one of its `steps` batches, chosen
-/// uniformly and afresh for each epoch, and every batch's sum has Gaussian noise. One release is
-/// one whole epoch.
+/// Mechanism: an epoch of random allocation. Each example is in exactly one of the epoch's `steps`
+/// batches, chosen uniformly and afresh for each epoch, and the sum over every batch is released
+/// with Gaussian noise. One release is one whole epoch.
 struct AllocatedGaussian {
   std::uint64_t steps = 0;  ///< steps of the epoch, 1 to 2^32; 1 is Gaussian
   double sigma = 0.0;       ///< noise of every step; finite, > 0
@@ -61,13 +64,15 @@ struct GaussianMixture {
   bool operator==(const GaussianMixture&) const = default;
 };
 
-/// Laplace noise of this scale on a number that changes by at most 1 with one example.
+/// Mechanism: Laplace noise of this scale on a number that changes by at most 1 with one example.
 struct Laplace {
   double scale = 0.0;  ///< finite, > 0
   bool operator==(const Laplace&) const = default;
 };
 
-/// Laplace noise on a number computed from a Poisson sample.
+/// Mechanism: Laplace noise of this scale on a number computed from a Poisson sample, which
+/// contains each example with probability q. One example in the sample changes the number by at
+/// most 1.
 struct PoissonLaplace {
   double q = 0.0;      ///< in [0, 1]
   double scale = 0.0;  ///< finite, > 0
@@ -92,7 +97,7 @@ using Mechanism = std::variant<Gaussian, PoissonGaussian, FixedSizeGaussian,
                                TruncatedPoissonGaussian, AllocatedGaussian, GaussianMixture,
                                Laplace, PoissonLaplace, BoundedRange, ApproximateDp>;
 
-/// `count` releases of one mechanism.
+/// `count` releases (noisy outputs) of one mechanism.
 struct Release {
   Mechanism mechanism;
   std::uint64_t count = 0;
@@ -111,39 +116,42 @@ enum class Change : std::uint8_t { add, remove, replace };
 
 /// Relation that defines neighbouring data sets.
 enum class NeighbouringRelation : std::uint8_t {
-  add,            ///< the second has one example more
-  remove,         ///< the second has one example fewer
-  add_or_remove,  ///< either of the two
-  replace_one,    ///< equally many examples, one of them different
+  add,            ///< the second data set has one example more than the first
+  remove,         ///< the second data set has one example fewer than the first
+  add_or_remove,  ///< either of these two
+  replace_one,    ///< both have equally many examples, and one of them is different
 };
 std::string_view name(NeighbouringRelation relation);
 
-/// Returns the changes that a relation allows. A bound that holds for each of them holds for the
-/// relation.
+/// Returns the changes between neighbouring data sets that a relation allows. A bound that holds
+/// for each of them holds for the relation.
 std::span<const Change> changes_of(NeighbouringRelation relation);
 
-/// Largest group of examples that an accountant, a filter or a schema accepts.
+/// Largest `group`, number of examples by which neighbours differ, that an accountant, a filter or
+/// a data set's schema accepts.
 inline constexpr std::uint64_t kMaxGroup = 1000;
 
 /// Throws std::invalid_argument, with the value, unless group is 1 to kMaxGroup.
 void check_group(std::uint64_t group);
 
-/// Neighbouring data sets: they differ by `group` changes of this kind at once; group >= 1.
+/// Which neighbouring data sets a bound is for: they differ by `group` changes of this kind at
+/// once; group >= 1.
 struct Neighbours {
   NeighbouringRelation relation = NeighbouringRelation::add_or_remove;
   std::uint64_t group = 1;
   bool operator==(const Neighbours&) const = default;
 };
 
-/// Returns the mechanism's name in configuration files: "poisson-gaussian".
+/// Returns the mechanism's name in text files, e.g. "poisson-gaussian".
 std::string_view name(const Mechanism& mechanism);
 
-/// Throws std::invalid_argument, with the value, unless every field is in its range.
+/// Throws std::invalid_argument, with the wrong value, unless every field of the mechanism is in
+/// its range.
 void check(const Mechanism& mechanism);
 void check(const Release& release);
 
-/// Returns whether the mechanism reveals nothing about any example: q = 0, count = 0, epsilon =
-/// delta = 0.
+/// Returns whether the release reveals nothing about any example: its sampling rate q is 0, its
+/// count is 0, or its epsilon and delta are 0.
 bool releases_nothing(const Release& release);
 
 }  // namespace cudp::privacy

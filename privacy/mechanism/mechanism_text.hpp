@@ -15,8 +15,9 @@ namespace cudp::privacy {
 /// PROBABILITY SENSITIVITY PROBABILITY ...
 std::string exact_text(const Mechanism& mechanism);
 
-/// Removes the mechanism at the start of `line` and returns it. Throws std::invalid_argument,
-/// "expected ..., found ...", on text that exact_text does not write, and on fields out of range.
+/// Reads the mechanism at the start of `line` and removes its text from `line`. Throws
+/// std::invalid_argument, "expected ..., found ...", on text that exact_text() does not write, and
+/// on fields out of range.
 Mechanism take_mechanism(std::string_view& line);
 
 }  // namespace cudp::privacy

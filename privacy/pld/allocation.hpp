@@ -12,8 +12,8 @@ namespace cudp::privacy::pld {
 /// Whether a table or a privacy loss is an upper bound (above) or a lower bound (below).
 enum class Side : std::uint8_t { above, below };
 
-/// Accuracy of the tables that bound epochs of random allocation (AllocatedGaussian: each example
-/// is in one random step of the epoch).
+/// Accuracy of the tables (AllocationTable) that bound the privacy loss of epochs of random
+/// allocation, in which each example is in one random step of the epoch.
 struct AllocationGrid {
   std::size_t points = 1000;  ///< number of points of each table
   /// Probability, in (0, 1e-3], that a sum of likelihood ratios may lie outside of its table, at
@@ -31,7 +31,7 @@ struct AllocationGrid {
 struct AllocationTable {
   std::vector<double> points;  ///< ascending, the first one may be 0
   std::vector<double> mass;
-  double excess = 0.0;  ///< part of the mean of S beyond the last point
+  double excess = 0.0;  ///< part of the mean of S that lies beyond the last point
   double point_error = 0.0, mass_error = 0.0;
 };
 
@@ -42,9 +42,10 @@ AllocationTable allocation_table(const AllocatedGaussian& epoch, Side side,
                                  const AllocationGrid& grid);
 
 /// Returns an upper bound (`above`) or a lower bound (`below`) on the privacy loss of one epoch,
-/// for one example added or removed. The proof is in privacy/README.md. The newest tables are
-/// cached, for all threads; both changes use the same one. Throws std::domain_error for another
-/// change, for k > 1, because no bound is known, or if sigma is too small for allocation_table().
+/// for one example added or removed. The proof is in privacy/README.md. epoch: number of steps and
+/// noise. k: number of examples changed. The newest tables are cached, for all threads; adding and
+/// removing use the same table. Throws std::domain_error if no bound is known (examples replaced,
+/// or k > 1), or if sigma is so small that allocation_table() throws.
 PrivacyLoss allocation_loss(const AllocatedGaussian& epoch, Change change, std::uint64_t k,
                             Side side, const AllocationGrid& grid);
 

@@ -11,23 +11,23 @@
 
 namespace cudp::privacy::pld {
 
-/// Accuracy and memory of ComposedLoss.
+/// Accuracy and memory of ComposedLoss, which composes privacy loss distributions.
 struct Options {
   /// Composed losses are rounded to multiples of this number [nats]. 0 means 1e-4 if that is fine
-  /// enough, otherwise an automatic choice. It is doubled if that costs almost nothing, or if
-  /// memory requires it.
+  /// enough, otherwise an automatic choice. The number is doubled if that costs almost no accuracy,
+  /// or if memory requires it.
   double interval = 0.0;
   /// Factor by which the discretisation error may exceed its default, for a faster bound. Applies
   /// to the discretisation of each release's loss and to the rounding of losses to multiples of
   /// `interval`.
   double coarseness = 1.0;
-  /// Largest length of a Fourier transform. It takes about 120 bytes an element.
+  /// Largest length of a Fourier transform, in elements. Each element takes about 120 bytes.
   std::size_t longest = std::size_t{1} << 20;
 };
 
-/// Bounds on the privacy loss of each of `count` releases: from above and from below. The two
-/// differ only if different releases were grouped, or if the exact loss is unknown (random
-/// allocation).
+/// Bounds on the privacy loss of each of `count` equal releases: `above` is an upper bound, `below`
+/// a lower one. They differ only if several different releases were grouped and bounded together,
+/// or if the exact loss is unknown (random allocation).
 struct DistinctLoss {
   PrivacyLoss above, below;
   bool same = true;  ///< whether `above` and `below` are the same distribution
@@ -53,7 +53,7 @@ class ComposedLoss {
   PrivacyBound delta(double epsilon);
   /// Returns upper bounds on delta for each epsilon >= 0. Faster than delta() for many epsilons,
   /// because it evaluates the distribution at only a few exponential tilts; the bounds are slightly
-  /// larger. `least`: smallest delta that is of interest.
+  /// larger. least: smallest delta that is of interest; below it the bounds may be loose.
   std::vector<double> curve(std::span<const double> epsilons, double least);
 
  private:
@@ -66,11 +66,13 @@ class ComposedLoss {
   template <class Solve>
   double settle_tilt(double negligible, const Solve& solve);
   const View& view(double tilt, double negligible);
-  /// Returns a lower bound on epsilon at delta from one tilted distribution. epsilon: an upper
-  /// bound.
+  /// Returns a lower bound on epsilon at delta from one exponentially tilted distribution of the
+  /// losses. epsilon: an upper bound on it, from the same distribution.
   static double lower_epsilon(const View& at, double epsilon, double delta);
   void forget_views(std::size_t max_views);
-  /// both: whether a lower bound is needed. wide: whether the range of losses is wider, so that
+  /// Evaluates the distribution of the composed loss under exponential tilting by `tilt`.
+  /// negligible: probability of large losses that may be left out. both: whether a lower bound is
+  /// needed in addition to the upper one. wide: whether to use a wider range of losses, so that
   /// much less probability is left out.
   std::unique_ptr<View> make_view(double tilt, double negligible, bool both = true,
                                   bool wide = false);
@@ -80,8 +82,9 @@ class ComposedLoss {
   std::vector<Term> terms_;
   Options options_;
   std::vector<std::unique_ptr<View>> views_;
-  std::vector<std::unique_ptr<View>> curve_views_;  ///< of curve(), without lower bounds
-  double least_ = 1.0;                              ///< smallest delta that they are for
+  /// Views that curve() made; they have no lower bounds.
+  std::vector<std::unique_ptr<View>> curve_views_;
+  double least_ = 1.0;  ///< smallest delta for which curve_views_ are accurate
 };
 
 }  // namespace cudp::privacy::pld

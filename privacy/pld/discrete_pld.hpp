@@ -32,25 +32,27 @@ class DiscretePld {
  public:
   explicit DiscretePld(PrivacyLoss loss);
 
-  /// Halves cells until the upper bound's chords add about the fraction `tolerance` to the variance
-  /// of the loss tilted by `tilt`, or there are too many cells. Also halves a cell in the upper
-  /// tail if it has more than the fraction `share` of the probability of all losses above its lower
-  /// end. Losses beyond the point that is exceeded with probability `negligible` count as infinite
-  /// in the upper bound, and are omitted from the lower one.
+  /// Refines the cells for use under exponential tilting by `tilt`. Halves cells until the chords
+  /// of the upper bound add about the fraction `tolerance` to the variance of the tilted loss, or
+  /// there are too many cells. Also halves a cell in the upper tail if it has more than the
+  /// fraction `share` of the probability of all losses above its lower end. Losses beyond the point
+  /// that is exceeded with probability `negligible` count as infinite in the upper bound, and are
+  /// omitted from the lower one.
   void refine(double tilt, double tolerance, double negligible, double share = 1.0);
 
   std::span<const Atom> upper() const { return upper_; }
   std::span<const Atom> lower() const { return lower_; }
   /// Probability of an infinite loss, in the upper bound.
   double infinite() const { return infinite_; }
-  /// Bound on the rounding error of the loss of each atom.
+  /// Bound on the rounding error of the loss of each atom [nats].
   double loss_error() const { return loss_error_; }
 
  private:
   struct Cell {
     double begin = 0.0, end = 0.0;
     TailPoint low, high;
-    double p = 0.0, q = 0.0;  ///< masses of the cell under both distributions
+    /// Probability of the cell under each of the two distributions of the pair.
+    double p = 0.0, q = 0.0;
   };
   void split(std::size_t part, std::vector<Cell>& cells, double tilt, double threshold,
              double shift);

@@ -10,14 +10,15 @@
 
 namespace cudp::privacy::pld {
 
-/// Returns bounds on the privacy loss of each different release, with its count. If there are more
-/// than max_groups different ones, Gaussian and Poisson-sampled releases are grouped by noise and
-/// sampling rate: in the upper bound a group counts with its least noise and highest rate, in the
-/// lower bound with its most noise and lowest rate. The loss increases with the rate and decreases
-/// with the noise: less noise can be undone by adding some, a higher rate by leaving examples out.
-/// Epochs of random allocation (AllocatedGaussian) are merged only if they are equal. `grid`: the
-/// accuracy of their tables. from_below: whether lower bounds on their losses are computed;
-/// otherwise they count as no loss in the lower bound.
+/// Returns bounds on the privacy loss of each different release, with the number of times it
+/// occurs. change, k: k examples are changed in this way. If there are more than max_groups
+/// different ones, Gaussian and Poisson-sampled releases are grouped by noise and sampling rate: in
+/// the upper bound a group counts with its least noise and highest rate, in the lower bound with
+/// its most noise and lowest rate. The loss increases with the rate and decreases with the noise:
+/// less noise can be undone by adding some, a higher rate by leaving examples out. Epochs of random
+/// allocation (AllocatedGaussian) are merged only if they are equal. grid: accuracy of the tables
+/// that bound these epochs. from_below: whether lower bounds on the losses of these epochs are
+/// computed; otherwise such an epoch counts as no loss in the lower bound.
 std::vector<DistinctLoss> distinct_losses(std::span<const Release> releases, Change change,
                                           std::uint64_t k, std::size_t max_groups,
                                           const AllocationGrid& grid = {}, bool from_below = true);

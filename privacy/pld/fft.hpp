@@ -19,8 +19,10 @@ class Fft {
   std::size_t frequencies() const { return length_ / 2 + 1; }
 
   /// Computes spectrum[k] = sum over x of values[x] e^(-2 pi i k x / length), k = 0 .. length / 2.
+  /// `values` has `length` numbers, `spectrum` length / 2 + 1.
   void forward(std::span<const double> values, std::span<std::complex<double>> spectrum) const;
-  /// Computes the inverse of `forward`, including the factor 1 / length. Overwrites `spectrum`.
+  /// Computes the inverse of forward(), including the factor 1 / length, from `spectrum` into
+  /// `values`. Overwrites `spectrum`.
   void inverse(std::span<std::complex<double>> spectrum, std::span<double> values) const;
 
   /// Bound on the relative error of either transform: error / exact result, both in Euclidean norm.

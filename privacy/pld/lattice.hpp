@@ -7,7 +7,7 @@
 
 namespace cudp::privacy::pld {
 
-/// Probability of one loss of a Lattice.
+/// Probability of one loss of a Lattice (a distribution with evenly spaced losses).
 struct LatticeAtom {
   std::int64_t index = 0;
   double mass = 0.0;
@@ -22,32 +22,32 @@ struct Lattice {
   double infinite = 0.0;
 };
 
-/// Fraction of an interval by which lattice_above and lattice_below may move a loss without
-/// accounting for it, so that an atom already at a multiple of the interval is not split because of
-/// its last digit.
+/// Fraction of an interval by which lattice_above() and lattice_below(), which round losses to
+/// multiples of that interval, may move a loss without accounting for it. A loss that is a multiple
+/// up to its last digits is then not split between two.
 inline constexpr double lattice_rounding = 1e-9;
 
-/// Returns an upper bound on the distribution whose losses are multiples of `interval` plus an
-/// offset: each atom is divided between its two neighbours on that lattice, such that both
-/// distributions of the pair keep their mass. This only raises the hockey-stick curve (delta as a
-/// function of epsilon).
+/// Returns an upper bound on the privacy loss distribution `pld`, with losses that are multiples of
+/// `interval` plus an offset. The probability of each of its losses is divided between the two
+/// nearest such multiples, such that both distributions of the dominating pair keep their mass.
+/// This only raises the hockey-stick curve (delta as a function of epsilon).
 Lattice lattice_above(const DiscretePld& pld, double interval);
 
-/// Returns a lower bound on the distribution whose losses are multiples of `interval` plus an
-/// offset. It starts from the values of the hockey-stick curve (delta as a function of e^epsilon)
-/// at these losses. Chords between these points lie above the convex curve, so each point is
-/// lowered by the largest distance of its two chords from the curve; the result is made convex
-/// again. Sources: Doroshenko et al. 2022 for curves as distributions; Zhu, Dong, Wang 2022,
-/// Theorem 10: a curve below another may replace it in compositions. negligible: probability of the
-/// largest losses that may be left out.
+/// Returns a lower bound on the privacy loss distribution `pld`, with losses that are multiples of
+/// `interval` plus an offset. It starts from the values of the hockey-stick curve (delta as a
+/// function of e^epsilon) at these losses. Chords between these points lie above the convex curve,
+/// so each point is lowered by the largest distance of its two chords from the curve; the result is
+/// made convex again. Sources: Doroshenko et al. 2022 for curves as distributions; Zhu, Dong, Wang
+/// 2022, Theorem 10: a curve below another may replace it in compositions. negligible: probability
+/// of the largest losses that may be left out.
 Lattice lattice_below(const DiscretePld& pld, double interval, double negligible);
 
-/// Returns the amount that rounding to a lattice by lattice_above adds to log E[e^(tilt L)], L the
-/// loss: a measure of the interval's error.
+/// Returns how much lattice_above(), which rounds losses to multiples of `interval`, adds to log
+/// E[e^(tilt L)], L the loss: a measure of the error that this interval causes.
 double added_log_sum(std::span<const Atom> atoms, double interval, double tilt);
 
-/// Returns the loss with the largest probability. Lattices have index 0 at this loss, because the
-/// loss of many releases is nearly always the same.
+/// Returns the atom's loss with the largest probability. Lattices have index 0 at this loss,
+/// because the loss of many releases is nearly always the same.
 double likeliest(std::span<const Atom> atoms);
 
 }  // namespace cudp::privacy::pld

@@ -49,14 +49,15 @@ struct Window {
 ///   - rounding of the losses: by shifting epsilon.
 class LatticeSum {
  public:
-  /// Composes the releases. loss_error: bound on the error of one release's loss. above: whether
-  /// the releases' distributions are upper bounds; the result is then an upper bound, otherwise a
-  /// lower bound.
+  /// Composes the releases. tilt: the exponential tilt. window: range of the composed losses to
+  /// evaluate. fft: transform of the window's length. loss_error: bound on the error of one
+  /// release's loss [nats]. above: whether the releases' distributions are upper bounds; the result
+  /// is then an upper bound, otherwise a lower bound.
   LatticeSum(std::span<const Repeated> releases, double tilt, const Window& window, const Fft& fft,
              double loss_error, bool above);
 
-  /// Returns an upper or lower bound (see the constructor) on delta at epsilon; not clamped to [0,
-  /// 1].
+  /// Returns a bound on delta at epsilon: an upper one if the constructor's `above` was true,
+  /// otherwise a lower one. It is not clamped to [0, 1].
   double delta(double epsilon) const;
 
  private:
@@ -68,13 +69,13 @@ class LatticeSum {
   double offset_ = 0.0;  ///< sum of the releases' offsets; losses are stored relative to it
   /// Log of the factor from tilted to true mass at loss 0; at loss x it is log_scale - tilt x.
   double log_scale_ = 0.0;
-  double shift_ = 0.0;     ///< shift of epsilon, for the rounding of losses
-  double by_point_ = 0.0;  ///< error of each tilted probability
-  double by_sum_ = 0.0;    ///< error of the total tilted probability
-  double added_ = 0.0;     ///< probability of losses beyond the window or infinite
+  double shift_ = 0.0;     ///< amount by which epsilon is shifted to cover the rounding of losses
+  double by_point_ = 0.0;  ///< bound on the error of each tilted probability
+  double by_sum_ = 0.0;    ///< bound on the error of the total tilted probability
+  double added_ = 0.0;     ///< probability of losses that are infinite or beyond the window
   bool above_;
-  /// Sums over the points y from each point x upwards, of t e^(-tilt (y - x)), and of t e^(-(tilt +
-  /// 1) (y - x)).
+  /// For each point x of the window: sums over all points y >= x, with t the tilted probability of
+  /// y, of t e^(-tilt (y - x)) in `sum_`, and of t e^(-(tilt + 1) (y - x)) in `sum_moved_`.
   std::vector<double> sum_, sum_moved_;
 };
 

@@ -27,15 +27,15 @@ class LossTails {
   virtual ~LossTails() = default;
   /// Returns the loss and the tails at a parameter in [begin(), end()].
   virtual TailPoint at(double parameter) const = 0;
-  /// First value of the parameter at which the loss is computed.
+  /// First value of the parameter for which at() can be called.
   double begin() const { return begin_; }
-  /// Last value of the parameter at which the loss is computed.
+  /// Last value of the parameter for which at() can be called.
   double end() const { return end_; }
   /// Whether the loss at parameters outside of [begin(), end()] equals the loss at the nearer end.
   /// If false, the probability outside is below 1e-60, and parameters above end() count as an
   /// infinite loss, or as the loss greatest() if that is finite.
   bool constant_beyond() const { return constant_beyond_; }
-  /// Largest possible loss.
+  /// Returns the largest possible loss; infinite if there is none.
   double greatest() const { return greatest_; }
 
  protected:
@@ -65,12 +65,12 @@ struct PrivacyLoss {
 /// Returns the privacy loss of a pair of distributions that dominates one release, if up to k
 /// examples change. Throws std::domain_error if no such pair is known.
 ///
-/// Gaussian noise of any kind, and every mechanism if examples are replaced: dominating_pair.hpp.
-/// Laplace: the output distributions for two values that differ by k. PoissonLaplace, k = 1: Zhu,
-/// Dong, Wang 2022, Proposition 30. BoundedRange, whose loss lies in an interval of length k
-/// epsilon: the largest hockey-stick divergence over all positions of this interval (Dong, Durfee,
-/// Rogers 2020, arXiv:1909.13830, Lemma 3.4). ApproximateDp, k = 1: Kairouz, Oh, Viswanath 2015
-/// (arXiv:1311.0776), Theorem 3.1.
+/// Gaussian noise of any kind, and every mechanism if examples are replaced: the pairs of
+/// dominating_pair.hpp. Laplace: the output distributions for two values that differ by k.
+/// PoissonLaplace, k = 1: Zhu, Dong, Wang 2022, Proposition 30. BoundedRange, whose loss lies in an
+/// interval of length k epsilon: the largest hockey-stick divergence over all positions of this
+/// interval (Dong, Durfee, Rogers 2020, arXiv:1909.13830, Lemma 3.4). ApproximateDp, k = 1:
+/// Kairouz, Oh, Viswanath 2015 (arXiv:1311.0776), Theorem 3.1.
 PrivacyLoss privacy_loss(const Mechanism& mechanism, Change change, std::uint64_t k);
 
 }  // namespace cudp::privacy::pld

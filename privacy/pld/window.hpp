@@ -10,18 +10,18 @@
 
 namespace cudp::privacy::pld {
 
-/// Negative logarithms of 1e-9 and 1e-15: the probability that the exponentially tilted sum of
-/// privacy losses may have outside of the computed range of losses (Window), on each side; the
-/// second for a wide range.
+/// Negative logarithms of 1e-9 and 1e-15. This is the probability that an exponentially tilted sum
+/// of privacy losses may have outside of the computed range of losses (Window), on each side. The
+/// second value is for a wide range.
 inline constexpr double kLogOutside = 20.7, kLogLittleOutside = 34.5;
 
-/// Mean and standard deviation of a sum of privacy losses under exponential tilting, and how far
-/// the sum lies below and above its mean, except for a small probability on each side (Chernoff
-/// bounds).
+/// Location of a sum of privacy losses under exponential tilting: its mean and standard deviation,
+/// and how far the sum lies below and above its mean, except with a small probability on each side
+/// (Chernoff bounds).
 struct Reach {
   double mean = 0.0, deviation = 0.0;
   double below = 0.0, above = 0.0;
-  /// Changes of the tilt at which Chernoff's bound gave `below` and `above`.
+  /// Amounts by which the tilt was changed to obtain `below` and `above` from Chernoff's bound.
   double move_below = 0.0, move_above = 0.0;
 };
 
@@ -30,8 +30,8 @@ class Cumulants {
  public:
   /// Adds `count` releases with this loss distribution. `atoms` must outlive this object.
   void add(std::span<const Atom> atoms, std::uint64_t count) { terms_.push_back({atoms, count}); }
-  /// Returns the range of the sum tilted by `tilt`. log_outside: negative logarithm of the
-  /// probability, approximately, that is left out on each side.
+  /// Returns where the sum of the losses lies under exponential tilting by `tilt`. log_outside:
+  /// negative logarithm of the probability, approximately, that may lie outside on each side.
   Reach reach(double tilt, double log_outside) const;
 
  private:
@@ -52,8 +52,9 @@ double lattice_mean(std::span<const Repeated> releases, double tilt, double inte
 /// `interval` in a range of width `span`.
 std::size_t length_for(double span, double interval);
 
-/// Sets `tilted_outside` and `mass_above` of the window, by Chernoff's bound on the sum of the
-/// releases' losses. reach: of this sum at this tilt.
+/// Sets window.tilted_outside and window.mass_above, the probabilities of losses outside of the
+/// window, by Chernoff's bound on the sum of the releases' losses. reach: location of this sum
+/// under the same tilt (Cumulants::reach).
 void bound_outside(std::span<const Repeated> releases, double tilt, const Reach& reach,
                    Window& window);
 

@@ -16,11 +16,11 @@ double epsilon_at(double order, double rdp, double delta);
 /// order, by the theorems of epsilon_at(). Rounded up; increases with rdp.
 double log_delta_at(double order, double rdp, double epsilon);
 
-/// Returns delta = exp(log_delta), rounded up, but at most 1, and never 0, which would claim pure
-/// DP.
+/// Returns delta = exp(log_delta), rounded up, at most 1 and never 0, because delta = 0 would claim
+/// pure DP.
 double delta_from_log(double log_delta);
 
-/// Function that returns the Renyi divergence at orders[i] [nats].
+/// Function that returns the Renyi divergence [nats] at the i-th of a list of orders.
 using RdpAt = std::function<double(std::size_t i)>;
 
 /// Returns the smallest epsilon at delta that these orders give (epsilon_at), for divergences that
@@ -29,8 +29,9 @@ using RdpAt = std::function<double(std::size_t i)>;
 /// That skips all but a few of the default orders. epsilon is +infinity if no order gives a finite
 /// one. Throws std::invalid_argument on an order out of range or a negative or NaN divergence.
 PrivacyBound lowest_epsilon(std::span<const double> orders, const RdpAt& rdp, double delta);
-/// Returns the smallest delta at epsilon, at most 1, that these orders give (log_delta_at). Skips
-/// orders and throws as lowest_epsilon() does.
+/// Returns the smallest delta at epsilon, at most 1, that these orders give (log_delta_at). rdp(i):
+/// Renyi divergence at orders[i]; orders that cannot give the smallest value are skipped. Throws
+/// std::invalid_argument on an order out of range or a negative or NaN divergence.
 PrivacyBound lowest_delta(std::span<const double> orders, const RdpAt& rdp, double epsilon);
 
 /// Each of these functions checks one argument: order > 1 and finite, rdp >= 0, delta in (0, 1),

@@ -13,27 +13,28 @@ namespace cudp::privacy {
 /// combined into one.
 class RdpCurve {
  public:
-  /// Throws std::invalid_argument if a mechanism is out of range.
+  /// Throws std::invalid_argument if a number of a mechanism is out of its range.
   explicit RdpCurve(std::span<const Release> releases, const Neighbours& neighbours = {});
 
   /// Returns the Renyi divergence of the whole sequence at one order [nats], rounded up: the sum of
-  /// the releases' divergences (Mironov 2017, arXiv:1702.07476, Proposition 1). Throws as rdp()
-  /// does.
+  /// the releases' divergences (Mironov 2017, arXiv:1702.07476, Proposition 1). Throws
+  /// std::invalid_argument if the order is out of range, std::domain_error if no bound is known for
+  /// a mechanism.
   double at(double order) const;
 
-  /// Returns a faster and larger bound than at(), for thousands of Poisson-sampled Gaussians with
-  /// the same sampling rate: each sigma is replaced by the next smaller one of `entries` sigmas
-  /// with equal ratios. For divergences proportional to 1/sigma^2 the relative loss is at most 2
-  /// log(largest / smallest sigma) / entries. Nothing is lost if there are fewer than twice as many
-  /// sigmas as entries.
+  /// Returns a faster and larger bound than at(), for thousands of Poisson-sampled Gaussians that
+  /// have the same sampling rate and different sigmas. Each sigma is replaced by the next smaller
+  /// one of `entries` sigmas in a geometric sequence. For divergences proportional to 1/sigma^2 the
+  /// relative loss is at most 2 log(largest / smallest sigma) / entries. Nothing is lost if there
+  /// are fewer than twice as many sigmas as entries.
   double grouped(double order, std::size_t entries) const;
 
-  /// Returns an estimate of at(), not a bound, within about 1e-3 of the value: each sigma is
-  /// replaced by the nearest of `entries` sigmas. Used to choose an order.
+  /// Returns an estimate of at(), not a bound, within about 1e-3 of its value: each sigma is
+  /// replaced by the nearest of `entries` sigmas. Used to find the best order quickly.
   double estimate(double order, std::size_t entries) const;
 
-  /// Returns the sum of those deltas of the releases that no Renyi divergence covers (failure_of);
-  /// the caller adds it to delta.
+  /// Returns the sum of the deltas of ApproximateDp releases, which no Renyi divergence covers
+  /// (failure_of()); the caller must add it to delta.
   double failure() const { return failure_; }
   bool releases_nothing() const { return nothing_; }
   const Neighbours& neighbours() const { return neighbours_; }
@@ -67,8 +68,10 @@ class RdpCurve {
 /// delta does not exceed those deltas.
 PrivacyBound epsilon_by_rdp(std::span<const Release> releases, double delta,
                             const Neighbours& neighbours = {}, std::span<const double> orders = {});
-/// Returns the smallest delta at epsilon that follows from the releases' Renyi divergences. Chooses
-/// orders and throws as epsilon_by_rdp() does.
+/// Returns the smallest delta at epsilon that follows from the releases' Renyi divergences at the
+/// given orders; if `orders` is empty, at all orders from 1 + 1e-6 to largest_order. The deltas of
+/// ApproximateDp releases are part of the result. Throws std::invalid_argument on arguments out of
+/// range, std::domain_error if a mechanism has no bound.
 PrivacyBound delta_by_rdp(std::span<const Release> releases, double epsilon,
                           const Neighbours& neighbours = {}, std::span<const double> orders = {});
 

@@ -17,7 +17,7 @@ struct ScalarMixture {
 /// on a neighbour. The privacy loss is log(first density / second density) at a point drawn from
 /// `first`. It is monotone in the point.
 struct GaussianPair {
-  /// Probability with which this pair is used, if a public coin selects one of several.
+  /// Probability with which this pair applies, if a public coin selects one of several pairs.
   double probability = 1.0;
   ScalarMixture first;
   ScalarMixture second;

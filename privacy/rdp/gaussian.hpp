@@ -35,7 +35,10 @@ struct GdpEstimate {
 /// differ. Source: Bu, Dong, Long, Su 2020 (arXiv:1911.11607), Theorem 5.
 GdpEstimate gdp_estimate_epsilon(std::span<const Release> releases, double delta,
                                  std::uint64_t k = 1);
-/// Returns the estimate of delta at epsilon, with the mu and the errors of gdp_estimate_epsilon().
+/// Returns the estimate of delta at epsilon by Gaussian differential privacy: the delta of the
+/// single Gaussian that the composition approaches. It has the mu of gdp_estimate_epsilon(), and
+/// throws std::domain_error for the same mechanisms. k: number of examples by which neighbours
+/// differ.
 GdpEstimate gdp_estimate_delta(std::span<const Release> releases, double epsilon,
                                std::uint64_t k = 1);
 

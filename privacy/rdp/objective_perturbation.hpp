@@ -47,10 +47,11 @@ struct ObjectivePerturbation {
 double objective_perturbation_delta(const ObjectivePerturbation& release, double others,
                                     double epsilon);
 
-/// Returns the largest ObjectivePerturbation::mu for which that release, with other Gaussian
-/// releases, is (epsilon, delta)-DP. fixed: sensitivity / noise std of earlier releases. The noisy
-/// result is a further release, with sensitivity / noise std = share mu, share > 0. Rounded down by
-/// less than 1e-9 relatively. Throws std::domain_error if there is none.
+/// Returns the largest mu of objective perturbation with which it and other Gaussian releases
+/// together are (epsilon, delta)-DP. kappa: as computed for ObjectivePerturbation. fixed:
+/// sensitivity / noise std of all earlier releases together. The noisy result is released, too,
+/// with sensitivity / noise std = share mu, share > 0. Rounded down by less than 1e-9 relatively.
+/// Throws std::domain_error if no mu > 0 is small enough.
 double objective_perturbation_mu(double kappa, double fixed, double share, double epsilon,
                                  double delta);
 

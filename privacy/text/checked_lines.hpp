@@ -10,8 +10,8 @@
 
 namespace cudp::privacy {
 
-/// FNV-1a checksum of all lines so far. Every step is a bijection of its state, so a change of one
-/// byte changes every checksum from there on. It detects damage, not forgery.
+/// FNV-1a checksum of all lines of a text so far. Every step is a bijection of its state, so a
+/// change of one byte changes every checksum from there on. It detects damage, not forgery.
 class Checksum {
  public:
   void add_line(std::string_view line);
@@ -33,8 +33,8 @@ class CheckedLines {
   Checksum checksum_;
 };
 
-/// Reads text that CheckedLines has written. name: name of the text in messages. `text` must
-/// outlive the reader.
+/// Reads text that CheckedLines has written, whose lines end with checksums. name: name of the text
+/// in messages. `text` must outlive the reader.
 class LineReader {
  public:
   LineReader(std::string_view text, std::string_view name) : text_(text), name_(name) {}
@@ -45,8 +45,9 @@ class LineReader {
   /// Number of the line that take() returned last, from 1.
   std::size_t number() const { return number_; }
 
-  /// Calls body(), which takes all lines up to "end". Throws std::invalid_argument, "NAME, line L:
-  /// expected ..., found ...", if body throws it or if there is more text.
+  /// Calls body(), which must call take() for all lines before the last one, "end". Throws
+  /// std::invalid_argument, "NAME, line L: expected ..., found ...", if body() throws it, or if
+  /// there is text after "end".
   template <class Body>
   void read(const Body& body) {
     try {

@@ -10,17 +10,18 @@
 
 namespace cudp::verify {
 
-/// Cache of epsilons computed by the accountant, because a checker needs some of them several
-/// times.
+/// Cache of bounds on epsilon that the accountant computed, because a checker needs some of them
+/// several times.
 class Bounds {
  public:
   Bounds() = default;
-  /// Makes a cache that computes nothing: every call of epsilon() throws with this text.
+  /// Makes a cache that computes nothing: every call of epsilon() or selection() throws
+  /// std::invalid_argument with the text `refusal`.
   explicit Bounds(std::string refusal) : refusal_(std::move(refusal)) {}
 
   /// Returns the accountant's bound on epsilon at delta for these releases. Throws
-  /// std::invalid_argument if there is none; a refusal is cached like a bound, so repeated calls
-  /// throw again.
+  /// std::invalid_argument if the accountant finds none; repeated calls with these arguments throw
+  /// again, without another computation.
   const privacy::PrivacyBound& epsilon(const privacy::Composition& composition,
                                        const privacy::AccountantOptions& options, double delta);
 
@@ -29,8 +30,8 @@ class Bounds {
   const privacy::SelectionEpsilon& selection(const privacy::Certificate::Tuning& tuning,
                                              double delta, std::uint64_t group);
 
-  /// Progress callback: receives the fraction, 0 to 1, of the lines of metrics.jsonl that have been
-  /// checked, the slowest part.
+  /// Callback that reports progress: it receives the fraction, 0 to 1, of the lines of
+  /// metrics.jsonl that have been checked. These lines take most of the time.
   std::function<void(double share)> on_rows;
 
  private:
@@ -41,7 +42,8 @@ class Bounds {
   };
   template <class Bound>
   using Answers = std::map<std::string, Answer<Bound>>;
-  /// Returns the answer with this key; calls compute() if there is none.
+  /// Returns the bound that `known` has for this key. If there is none, calls compute() and stores
+  /// its result. Throws std::invalid_argument if compute() threw, now or before.
   template <class Bound, class Compute>
   const Bound& answer(Answers<Bound>& known, const std::string& key, const Compute& compute);
 

@@ -8,27 +8,29 @@
 
 namespace cudp::verify {
 
-/// One line of a ledger, with its position in the file.
+/// One entry of a ledger (list of charged releases), with its position in the file.
 struct Charge {
   bool numbered = false;
-  std::uint64_t first = 0;  ///< index of the first release, if `numbered`
+  std::uint64_t first = 0;  ///< index of the first release among numbered ones, if `numbered`
   privacy::Release release;
   std::uint64_t position = 0;  ///< number of releases in the file before this line
   std::uint64_t key = 0;       ///< number of times that the random key was lost before this line
 };
 
-/// All lines of a ledger.
+/// All entries of a ledger file.
 struct Charges {
   std::vector<Charge> lines;
-  /// For each time that the random key was lost: number of releases in the file before that.
+  /// One entry for each time that the random key was lost: number of releases that the file lists
+  /// before that.
   std::vector<std::uint64_t> lost;
-  std::uint64_t total = 0;  ///< number of releases in the file
+  std::uint64_t total = 0;  ///< number of releases that the file lists
   privacy::Ledger ledger;
 
   /// Returns how many times the key was lost before the last of the first `charged` releases.
   std::uint64_t lost_keys_before(std::uint64_t charged) const;
-  /// Returns the mechanism as which numbered release `number` was charged after the random key was
-  /// lost `key` times; null if it was not. Only the first `charged` releases of the file count.
+  /// Returns the mechanism as which the release with index `number` was charged under the key that
+  /// was in use after `key` losses; null if it was not charged. Looks only at the first `charged`
+  /// releases of the file.
   const privacy::Mechanism* find(std::uint64_t number, std::uint64_t key,
                                  std::uint64_t charged) const;
 };

@@ -13,12 +13,14 @@ namespace cudp::verify {
 /// secrets).
 struct Evidence {
   std::string certificate;  ///< content of release/privacy.json
-  std::string ledger;       ///< content of private/ledger, with or without its authentication code
+  /// Content of private/ledger, the list of charged releases; any authentication code is ignored.
+  std::string ledger;
   std::string transcript;
   /// Content of release/config.toml. Needed to check schedules, optimizers, averages and the key's
   /// seed.
   std::string settings = {};
-  /// Content of release/metrics.jsonl; used by the checks without a transcript.
+  /// Content of release/metrics.jsonl (epsilon and metrics after each epoch); used by the checks
+  /// without a transcript.
   std::string rows = {};
   /// Content of release/holdout.json; used by the checks without a transcript. nullopt: no such
   /// file.
@@ -29,12 +31,14 @@ struct Evidence {
 struct Verdict {
   std::vector<Finding> findings;  ///< empty: every check passed
   std::uint64_t releases = 0;     ///< number of releases checked
-  std::uint64_t numbers = 0;      ///< number of values whose noise was drawn again and compared
+  /// Number of released values whose noise was recomputed from the random key and compared.
+  std::uint64_t numbers = 0;
   std::uint64_t updates = 0;
-  /// Epsilon of the certificate's releases, computed again by the accountant or the filter; nullopt
-  /// if neither applies.
+  /// Epsilon of the certificate's releases, recomputed by the accountant or by the privacy filter;
+  /// nullopt if neither applies.
   std::optional<double> epsilon;
-  std::vector<std::string> skipped;  ///< checks that these files do not allow, and why
+  /// Checks that were skipped because files lack the data for them, with the reason.
+  std::vector<std::string> skipped;
 };
 
 /// Checks a seeded run against its certificate, by an independent implementation of every public
@@ -57,10 +61,11 @@ struct Verdict {
 /// Throws std::invalid_argument if the evidence cannot be read.
 Verdict check(const Evidence& evidence);
 
-/// Checks a run that has no transcript: the rules `noise`, `batch`, `divisor`, `ledger` and
-/// `epsilon`, applied to the certificate's statements. Ignores evidence.transcript. An empty ledger
-/// counts as missing. `bounds` computes the epsilon that the ledger's releases cost. Throws
-/// std::invalid_argument if the evidence cannot be read.
+/// Checks a run that has no transcript, using the certificate's statements alone: that its noise,
+/// sampling rate, divisor and epsilon agree with each other, and that it lists what the ledger
+/// charged (rules `noise`, `batch`, `divisor`, `ledger` and `epsilon`). Ignores
+/// evidence.transcript. An empty ledger counts as missing. bounds: computes the epsilon that the
+/// ledger's releases cost. Throws std::invalid_argument if the evidence cannot be read.
 Verdict check_statements(const Evidence& evidence, Bounds& bounds);
 
 }  // namespace cudp::verify

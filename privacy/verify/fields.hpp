@@ -9,10 +9,10 @@
 
 namespace cudp::verify {
 
-/// Checks each field of a certificate by itself: that certificates of its method have such a field,
-/// its type, the range of a number, and each fixed text of the promise. Also checks that no
-/// required field is missing. Which fields are required follows from the method, the status and the
-/// settings. Returns the differences: path, expected, found.
+/// Checks each field of a certificate by itself: that certificates of this training method have
+/// such a field, its JSON type, the range of a number, and the wording of fixed texts. Also checks
+/// that no required field is missing. Which fields are required follows from the method, the status
+/// and the settings. Returns one line for each difference: path, expected, found.
 std::vector<std::string> check_fields(const nlohmann::json& json, const StatedNumbers& certificate,
                                       const Settings& settings);
 

@@ -5,23 +5,26 @@
 
 namespace cudp::verify {
 
-/// One difference that a check has found.
+/// One error that the verification of a run has found.
 struct Finding {
   std::string rule;  ///< name of the broken rule, as in privacy/README.md
   std::string what;  ///< where in the run, what was expected, what was found
 };
 
-/// Differences that a check has found. Only the first ten of each rule are stored.
+/// Errors that the verification of a run has found. Only the first ten of each rule are stored.
 struct Findings {
   std::vector<Finding> all;
   std::vector<std::string> skipped;  ///< checks that were not possible, and why
-  std::optional<double> epsilon;     ///< Verdict::epsilon
+  /// Recomputed epsilon of the certificate's releases; nullopt if it was not computed.
+  std::optional<double> epsilon;
 
   void add(const char* rule, std::string what);
-  /// Adds the finding "WHERE: expected ..., found ..." unless `holds`.
+  /// Adds the finding "WHERE: expected EXPECTED, found FOUND" under this rule, unless `holds` is
+  /// true.
   void expect(bool holds, const char* rule, const std::string& where, double expected,
               double found);
-  /// Records that something could not be checked; once, even if it is called again.
+  /// Records that a check was not possible. what: the check and the reason. The same text is
+  /// recorded once.
   void skip(const std::string& what);
 };
 

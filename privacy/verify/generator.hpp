@@ -12,8 +12,8 @@ std::array<std::uint32_t, 16> chacha20_block(const std::array<std::uint32_t, 8>&
                                              std::uint32_t counter,
                                              const std::array<std::uint32_t, 3>& nonce);
 
-/// The counter-based generator Philox4x32-10: Salmon, Moraes, Dror, Shaw 2011, "Parallel random
-/// numbers: as easy as 1, 2, 3".
+/// Returns a block of the counter-based generator Philox4x32-10: Salmon, Moraes, Dror, Shaw 2011,
+/// "Parallel random numbers: as easy as 1, 2, 3".
 std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
                                            std::array<std::uint32_t, 2> key);
 
@@ -29,8 +29,8 @@ class RandomWords {
   RandomWords(std::string_view generator, const std::array<std::uint32_t, 8>& key,
               std::uint32_t stream, std::uint64_t step);
 
-  /// Returns the 16 words of a block. round: 0 for the stream itself; k for its k-th extension, for
-  /// numbers that need more digits.
+  /// Returns the 16 words of the stream's block with index `number`. round: 0 for the stream
+  /// itself; k for its k-th extension, used for random numbers that need more digits.
   std::array<std::uint32_t, 16> block(std::uint32_t number, std::uint32_t round = 0) const;
   /// Returns the stream's words 0 .. count - 1.
   std::vector<std::uint32_t> first(std::uint64_t count) const;

@@ -7,9 +7,10 @@
 
 namespace cudp::verify {
 
-/// Checks release/holdout.json against the certificate: epsilon, delta and noise are the
-/// certificate's, and its figures are of the kind and number that the certificate's releases pay
-/// for. text: content of the file; nullopt if there is none. Returns the differences.
+/// Checks release/holdout.json, the noisy figures of held-out rows, against the certificate: it has
+/// the certificate's epsilon, delta and noise, and as many figures of each kind as the
+/// certificate's releases pay for. text: content of the file; nullopt if there is none. Returns one
+/// line for each difference.
 std::vector<std::string> check_holdout_file(const std::optional<std::string>& text,
                                             const StatedNumbers& certificate);
 

@@ -21,9 +21,9 @@ class LineSearch {
   static constexpr std::size_t kWindow = 10;
   static constexpr double kWindowGrowth = 0.1;
 
-  /// Called when a process of the run starts or resumes at `step`.
+  /// Called when a process of the run starts, or resumes from a checkpoint, at `step`.
   void begin(std::uint64_t step);
-  /// Adds a released noisy choice of the current iteration.
+  /// Adds a released noisy choice of the current iteration: the index of a step size.
   void add_choice(const transcript::Release& choice) { chosen_.push_back(choice.values); }
 
   /// Returns "" if `update` used the step size that the released choices determine, else the
@@ -34,12 +34,12 @@ class LineSearch {
  private:
   struct Sizes {
     double largest = kFirstLargest;
-    std::vector<double> steps;  ///< step sizes chosen since `largest` was last set
+    std::vector<double> steps;  ///< step sizes of the iterations since `largest` was last set
   };
 
   std::vector<std::vector<double>> chosen_;
   Sizes sizes_;
-  std::map<std::uint64_t, Sizes> after_;  ///< by number of steps done
+  std::map<std::uint64_t, Sizes> after_;  ///< state after each iteration, by number of steps done
 };
 
 }  // namespace cudp::verify

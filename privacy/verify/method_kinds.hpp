@@ -22,23 +22,25 @@ inline constexpr std::uint32_t kMoments = 10;
 inline constexpr std::uint32_t kCount = 11;
 inline constexpr std::uint32_t kHoldout = 12;
 
-/// Kinds of releases that a training method makes. They determine which checks apply.
+/// Kinds of releases that a run's training method makes. They determine which checks apply.
 struct Kinds {
   bool known = false;  ///< whether the method's name is known
   /// Whether the method releases sums of clipped gradients over random batches, and updates the
   /// parameters by an optimizer.
   bool engine = false;
-  std::set<std::uint32_t> host_streams;  ///< random streams for noise that is added on the host
-  bool choices = false;                  ///< whether the method releases noisy choices among scores
+  /// Random streams of noise that is added on the host, outside the engine.
+  std::set<std::uint32_t> host_streams;
+  bool choices = false;  ///< whether the method releases noisy choices, e.g. of the best score
 };
-/// Returns the kinds of releases of the certificate's method.
+/// Returns the kinds of releases that the certificate's training method makes.
 Kinds kinds_of(const StatedNumbers& certificate);
 
-/// Returns the number of steps of an epoch, at least 1.
+/// Returns the number of steps of an epoch: number of examples / batch size, rounded, at least 1.
 std::uint64_t steps_per_epoch(const StatedNumbers& certificate, const Settings& settings);
 
-/// Checks the statements of a certificate, and that its method is known; adds differences to the
-/// findings. charges: null if there is no ledger.
+/// Checks the numbers that a certificate states against each other, the ledger and the settings,
+/// and that its method is known. Adds an entry to `findings` for each difference. charges: entries
+/// of the ledger; null if there is no ledger. kinds: releases of the method.
 void check_certificate(const StatedNumbers& certificate, const Charges* charges,
                        const Settings& settings, const Kinds& kinds, Bounds& bounds,
                        Findings& findings);

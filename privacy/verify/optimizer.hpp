@@ -16,8 +16,8 @@ struct Approximate {
   double value = 0.0;
   double error = 0.0;
 
-  /// Returns whether float arithmetic may have computed x: the difference is within the error. True
-  /// for any x if the error is infinite.
+  /// Returns whether float arithmetic may have computed x: it differs from `value` by at most
+  /// `error`. True for any x if the error is infinite.
   bool admits(float x) const;
 };
 
@@ -41,7 +41,8 @@ Approximate square_root(const Approximate& a);
 std::string follows(const transcript::State& before, std::span<const double> released,
                     const transcript::Update& after);
 
-/// A released noisy gradient sum, and its noise multiplier.
+/// A released noisy gradient sum, and its noise multiplier. DP-AGD may release several in one
+/// iteration.
 struct Measured {
   double sigma = 0.0;
   std::vector<double> values;

@@ -9,9 +9,9 @@
 
 namespace cudp::verify {
 
-/// Checks that the certificate says "for release" if and only if nothing forbids it, and that its
-/// reasons, warnings, assumptions and test set follow from the settings and numbers. Returns the
-/// differences.
+/// Checks that the certificate says "for release" if and only if nothing forbids the release of the
+/// model. Also checks that its reasons, warnings, assumptions and test set are those that follow
+/// from the settings and the certificate's numbers. Returns one line for each difference.
 std::vector<std::string> check_release_reasons(const nlohmann::json& json, const StatedNumbers& c,
                                                const Settings& settings);
 

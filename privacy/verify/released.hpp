@@ -6,11 +6,13 @@
 
 namespace cudp::verify {
 
-/// Result of checking one kind of statement that a released run makes.
+/// Result of checking one kind of statement in the published files of a run, e.g. those about
+/// epsilon.
 struct Statement {
   std::string name;
   std::string found;  ///< summary of what the run states
-  /// Differences: field, expected, found; empty if the statement is correct.
+  /// Differences between the statement and the recomputed value: field, expected, found. Empty if
+  /// the statement is correct.
   std::vector<std::string> wrong;
   bool is_checked = true;  ///< false: the files do not allow a check; `found` says why
 };

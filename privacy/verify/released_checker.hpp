@@ -22,9 +22,9 @@
 
 namespace cudp::verify {
 
-/// Implementation of check_released(). released.cpp checks bounds, charges and rows,
-/// released_checker_values.cpp the lists of releases and noisy values,
-/// released_checker_settings.cpp the settings.
+/// Implementation of check_released(), which checks the published files of a run. released.cpp
+/// checks bounds, charges and the lines of metrics.jsonl; released_checker_values.cpp checks the
+/// lists of releases and noisy values; released_checker_settings.cpp checks the settings.
 class ReleasedChecker {
  public:
   ReleasedChecker(const Evidence& evidence, Bounds& bounds);
@@ -54,8 +54,9 @@ class ReleasedChecker {
   void check_rules(const char* name, std::initializer_list<std::string_view> rules);
 
   bool is_method(const char* method) const { return c_.method == method; }
-  /// Returns whether the run has steps with noisy sums of batches. It follows from the method and
-  /// the status, so that no missing field removes a check.
+  /// Returns whether the run has training steps that release noisy sums over batches. The answer
+  /// follows from the method and the status, so that leaving a field out of the certificate does
+  /// not avoid a check.
   bool is_engine() const { return kinds_of(c_).engine && c_.status != "refused"; }
   bool is_of(std::initializer_list<const char*> methods) const {
     return c_.status != "refused" &&
@@ -63,7 +64,8 @@ class ReleasedChecker {
   }
 
   void check_epsilon();
-  /// Checks epsilon by the theorem that bounds all releases of objective perturbation together.
+  /// Checks the epsilon of objective perturbation, by the theorem that bounds all its releases
+  /// together.
   void check_objective();
   void check_ledger();
   void check_metrics();
@@ -71,8 +73,8 @@ class ReleasedChecker {
   void check_selection();
   void check_for_release();
 
-  /// Checks that the stated sigma is the noise multiplier of the first step, which must be among
-  /// the releases.
+  /// Checks that the stated sigma is the noise multiplier of the first step, and that the
+  /// certificate lists a release with this noise multiplier.
   void check_sigma();
 
   // The list of noisy values.
@@ -80,24 +82,25 @@ class ReleasedChecker {
   void check_releases();
   /// Returns how many Gaussian releases with this noise multiplier the certificate lists.
   std::uint64_t paid(double sigma) const;
-  /// Removes the values of this name and this noise multiplier from the list of released values.
-  /// Returns how many there were.
+  /// Removes the values of this name and this noise multiplier from `rows`, a list of released
+  /// values. Returns how many there were.
   std::uint64_t take(std::vector<privacy::NoisyValue>& rows, std::string_view what,
                      double sigma) const;
   void expect_times(const std::string& what, std::uint64_t min_times, std::uint64_t max_times,
                     std::uint64_t found);
-  /// Removes the statistics for features from the list. A covariance matrix is released in two
-  /// parts, that of a single column in one.
+  /// Removes the noisy statistics for features from `rows`, a list of released values. A covariance
+  /// matrix is listed as two releases, or as one if it has a single column.
   void take_features(std::vector<privacy::NoisyValue>& rows);
-  /// Removes DPIS's noisy sums of norms from the list. Each epoch begins with one. If the clipping
-  /// norm adapts, each epoch pays for a second one, which the first epoch does not make. After a
-  /// lost key only the values that the run uses are listed.
+  /// Removes DPIS's noisy sums of gradient norms from `rows`, a list of released values; expects
+  /// `totals` of them. Each epoch begins with one. If the clipping norm adapts, each epoch pays for
+  /// a second one, which the first epoch does not make. After a lost key only the values that the
+  /// run uses are listed.
   void take_totals(std::vector<privacy::NoisyValue>& rows, std::uint64_t totals);
-  /// Checks that each listed value is one that the method releases, and that its spacing (grid)
-  /// fits its noise.
+  /// Checks that each released value in the certificate's list is one that the method releases, and
+  /// that the grid of which it is a multiple fits its noise.
   void check_names();
   void expect_size(std::vector<privacy::NoisyValue>& rows);
-  /// Checks PrivGene's selections: their number and epsilon.
+  /// Checks PrivGene's noisy selections: their number and their epsilon.
   void check_selections();
 
   // Settings.
@@ -106,7 +109,7 @@ class ReleasedChecker {
   void check_class_weights();
   void check_number(const std::string& key, double found);
   void check_steps();
-  /// Returns the certificate's value at a JSON pointer, as text.
+  /// Returns the certificate's value at this JSON pointer, as text.
   std::string stated(const char* pointer) const;
   bool states(const char* pointer) const {
     return json_.contains(nlohmann::json::json_pointer(pointer));

@@ -17,17 +17,18 @@ struct NormalPair {
   bool operator==(const NormalPair&) const = default;
 };
 
-/// Callback that returns more bits of U1, U2, for round k = 1, 2, ...: 256 bits of U1, then 256 of
-/// U2, most significant first.
+/// Callback that returns more random bits of U1 and U2, for round k = 1, 2, ...: 256 bits of U1,
+/// then 256 of U2, most significant first.
 using MoreBits = std::function<std::array<std::uint32_t, 16>(std::uint32_t round)>;
 
-/// Computes the pair of rounded normal numbers. words: the first 64 bits of U1, then of U2, most
-/// significant first. s: standard deviation, 0 < s <= 2^41. more: returns further bits. Throws
-/// std::runtime_error if 3 rounds of bits do not determine the integers, which has a negligible
-/// probability with a working generator.
+/// Returns the integers nearest to s Z0 and s Z1 (see NormalPair). words: the first 64 bits of U1,
+/// then of U2, most significant first. s: standard deviation, 0 < s <= 2^41. more: returns further
+/// bits. Throws std::runtime_error if 3 rounds of bits do not determine the integers, which has a
+/// negligible probability with a working generator.
 NormalPair rounded_normal_pair(const std::array<std::uint32_t, 4>& words, double s,
                                const MoreBits& more);
-/// Computes what rounded_normal_pair computes, in multiple precision from the start; to test it.
+/// Returns the result of rounded_normal_pair(), computed in multiple precision from the start.
+/// Tests compare the two.
 NormalPair rounded_normal_pair_slowly(const std::array<std::uint32_t, 4>& words, double s,
                                       const MoreBits& more);
 

@@ -13,20 +13,20 @@
 
 namespace cudp::verify {
 
-/// A line of release/metrics.jsonl: the privacy spent after some step.
+/// One line of release/metrics.jsonl: the privacy spent after some step.
 struct Row {
   std::uint64_t step = 0;
   /// Epsilon of the training's releases so far: the field `training_epsilon` if rows are held out,
   /// else `epsilon`.
-  double epsilon = 0.0;  ///< NaN if the line states none
-  /// Epsilon of training and held-out figures together: the field `epsilon` of a line that also has
-  /// `training_epsilon`.
+  double epsilon = 0.0;  ///< NaN if the line has no such field
+  /// Epsilon of the training and of the figures of held-out rows together: the field `epsilon` of a
+  /// line that also has `training_epsilon`.
   std::optional<double> total_epsilon = {};
   double epoch = 0.0;
   bool is_measured = false;  ///< whether the line has metrics of test rows
 };
 
-/// Parses metrics.jsonl. Throws std::invalid_argument if a line cannot be read.
+/// Parses the lines of metrics.jsonl. Throws std::invalid_argument if a line cannot be read.
 std::vector<Row> read_rows(std::string_view text);
 
 /// Checks the lines of a finished run's metrics.jsonl against its certificate. Steps increase up to
@@ -34,8 +34,9 @@ std::vector<Row> read_rows(std::string_view text);
 /// line's epsilon is the accountant's bound for the releases made by then; the certificate lists
 /// the releases of steps in order. Every line has metrics of test rows if the certificate states
 /// that these are public, otherwise none has. The last line's epsilon is not above the
-/// certificate's. engine: whether the method has numbered steps with Poisson batches. options: of
-/// the accountant. Returns the differences: line, expected, found.
+/// certificate's. engine: whether the method has numbered steps with noisy sums over random
+/// batches. options: the accountant's options. Returns one entry for each difference: line,
+/// expected, found.
 std::vector<std::string> check_rows(const std::vector<Row>& rows, const StatedNumbers& certificate,
                                     const Settings& settings, bool engine,
                                     const privacy::AccountantOptions& options, Bounds& bounds);

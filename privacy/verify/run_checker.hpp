@@ -24,21 +24,22 @@
 
 namespace cudp::verify {
 
-/// Random stream and step from which the noise of a release is drawn.
+/// Random stream and step from which the noise of a release is drawn. Two releases with the same
+/// source under the same key have the same noise.
 using NoiseSource = std::pair<std::uint32_t, std::uint64_t>;
-/// The properties of a release that a certificate lists: name, number of values, sensitivity,
-/// noise, grid.
+/// The properties with which a certificate lists a released value: name, number of values,
+/// sensitivity, standard deviation of the noise, grid.
 using Listing = std::tuple<std::string, std::uint64_t, double, double, double>;
 
-/// Returns a hash of all numbers of a training state.
+/// Returns a hash of all numbers of a training state: parameters, moments and average.
 std::uint64_t hash_of(const transcript::State& s);
 
-/// Moves differences, skipped checks and epsilon from `findings` into `verdict`.
+/// Moves the errors, skipped checks and epsilon from `findings` into `verdict`.
 void move_findings(Findings& findings, Verdict& verdict);
 
-/// Implementation of check(): reads a run's transcript record by record. run_checker.cpp checks
-/// processes and batches, run_checker_charges.cpp the charges and the list of releases,
-/// run_checker_noise.cpp noise, run_checker_updates.cpp parameters.
+/// Implementation of check(): reads a run's transcript record by record. run_checker.cpp checks the
+/// starts of processes and the batches, run_checker_charges.cpp the charges and the list of
+/// releases, run_checker_noise.cpp the noise, run_checker_updates.cpp the parameters.
 class RunChecker {
  public:
   /// Throws std::invalid_argument or std::out_of_range if the evidence cannot be read.
@@ -48,7 +49,7 @@ class RunChecker {
 
  private:
   bool is_method(const char* method) const { return certificate_.method == method; }
-  /// Returns the largest factor by which rounding may lengthen a clipped gradient.
+  /// Returns the largest factor by which rounding may lengthen a clipped gradient: sensitivity / C.
   double rounding() const { return certificate_.sensitivity / certificate_.clip; }
 
   void add(const char* rule, std::string what) { findings_.add(rule, std::move(what)); }
@@ -66,74 +67,80 @@ class RunChecker {
 
   void process(const transcript::Begin& b);
 
-  /// Checks that the run's first key is derived from the seed. A fresh key after a loss is random.
+  /// Checks that the run's first random key is derived from its seed. (The key after a loss is
+  /// random.)
   void check_seed(const transcript::Begin& b);
 
-  /// Handles a resume from a checkpoint at `step`. Releases of later steps that were made before
-  /// the resume need not be in the certificate's list.
+  /// Called when a process resumes from a checkpoint at `step`. Releases of later steps that were
+  /// made before the resume may be missing from the certificate's list.
   void forget_from(std::uint64_t step);
   void process(const transcript::State& s);
   void process(const transcript::Batch& b);
 
-  /// Returns whether a release is an engine's noisy sum of clipped gradients.
+  /// Returns whether a release is a noisy sum of clipped gradients, made by a training step.
   bool is_engine_sum(const transcript::Release& r) const {
     return kinds_.engine && r.stream == kNoise;
   }
 
   void process(const transcript::Release& r);
 
-  /// Checks the release of a figure of held-out rows, which is not charged to the training's
-  /// ledger.
+  /// Checks a released noisy figure (such as the accuracy) of held-out rows. The training's ledger
+  /// does not charge it.
   void check_holdout_figure(const transcript::Release& r);
 
-  /// Checks a batch if rows are held out: an example that was drawn is either in every batch that
-  /// drew it or in none.
+  /// Checks a batch if rows are held out. drawn: examples that the sampler drew, held-out ones
+  /// included. Each of them must be either in every batch that drew it (trained on) or in none
+  /// (held out).
   void check_drawn(const transcript::Batch& b, const std::vector<std::uint32_t>& drawn);
 
-  /// Returns whether a release is the first with its random stream and step under this key. A later
-  /// one must equal the first; otherwise adds a finding.
+  /// Returns whether a release is the first with its random stream and step under the current key.
+  /// A later one must be equal to the first, as the repetition of a step is; if it differs, adds a
+  /// finding.
   bool is_first(const transcript::Release& r);
   void check_kind(const transcript::Release& r);
 
   // Checks that releases were charged.
 
-  /// Returns the index of a release among the ledger's numbered charges; nullopt if it was charged
-  /// without a number.
+  /// Returns the index with which the ledger charges this release; nullopt if the release is
+  /// charged without an index (for example the noisy number of examples).
   std::optional<std::uint64_t> number_of(const transcript::Release& r) const;
 
-  /// Checks that a release was charged before it was made. Returns the mechanism it was charged as;
-  /// null if it was not. first: result of is_first().
+  /// Checks that a release was charged before it was made. Returns the mechanism as which it was
+  /// charged; null if it was not. first: whether it is not the repetition of an earlier release.
   const privacy::Mechanism* check_charge(const transcript::Release& r, bool first);
 
-  /// Assigns one of the ledger's charges without a number to this release. Returns the mechanism
-  /// that was charged; null if the ledger has none like it. Charges are counted in halves, because
-  /// a covariance matrix is released in two parts.
+  /// Finds a charge without an index in the ledger for this release, and marks it as used. Returns
+  /// the charged mechanism; null if the ledger has none like it left. first: whether it is not the
+  /// repetition of an earlier release. Charges are counted in halves, because a covariance matrix
+  /// is released in two parts.
   const privacy::Mechanism* take(const transcript::Release& r, bool first);
 
   // Checks of the noise of releases.
 
   void check_noise(const transcript::Release& r);
 
-  /// Checks that the released indices are those that the noise of the charged epsilon chooses among
-  /// the scores.
+  /// Checks that a noisy choice released the indices that its scores give with the noise drawn
+  /// again at the charged epsilon. charged: the charged mechanism; null if there is none.
   void check_choice(const transcript::Release& r, const privacy::Mechanism* charged);
   void check_engine_sum(const transcript::Release& r, const privacy::Mechanism* charged);
   void check_length(const transcript::Release& r, double examples, double sensitivity);
   void check_host_sum(const transcript::Release& r, const privacy::Mechanism* charged);
 
-  /// Checks the stated sensitivity of a released minimum of a loss. Each example adds a loss with
-  /// slope at most 1 and l2 / 2 |w|^2. Both neighbours' minima are found up to a tolerance.
+  /// Checks the sensitivity that is stated for the released minimum of an objective. Each example
+  /// adds a loss with slope at most 1 and a regulariser l2 / 2 |w|^2. The solver finds the minimum
+  /// up to a tolerance, for both neighbours.
   void check_minimum(const transcript::Release& r);
 
   // Checks for method dpsgd-quantile, whose clipping norm follows released counts.
 
-  /// Checks the clipping norm C of a step. clip: C, computed from the noise of the gradient sum. It
-  /// is not released itself, and is known up to the rounding of that noise to float.
+  /// Checks the clipping norm C of a step, for method dpsgd-quantile. clip: C, computed from the
+  /// noise of the gradient sum. C itself is not released; `clip` differs from it by the rounding of
+  /// that noise to float.
   void check_quantile(const transcript::Release& r, double clip);
 
-  /// Checks that log C has changed by -lr (share - target), where `share` is the released fraction
-  /// of gradients with norm at most C in the step before. Without settings lr is unknown, but must
-  /// be the same at every step.
+  /// Checks that log C has changed by -lr (share - target) since the step before. share: the
+  /// released noisy fraction of gradients with norm at most C in that step. Without settings lr is
+  /// unknown, but must be the same at every step. clip: C of this step.
   void check_followed(const transcript::Release& r, double clip);
 
   // Checks for method dpis: an epoch's rate and divisor follow from its released sum of norms.
@@ -156,12 +163,12 @@ class RunChecker {
 
   void finish();
 
-  /// Checks that every charge was used exactly once. After a lost key, numbered charges may be
-  /// unused.
+  /// Checks that every charge of the ledger was used by exactly one release. After a key was lost,
+  /// charges of steps may be unused.
   void check_number_of_releases();
 
-  /// Checks the certificate's list of releases made on the host. If a run was interrupted, releases
-  /// after its last checkpoint may be missing from the list.
+  /// Checks that the certificate lists the releases that were made on the host, outside the engine.
+  /// If a run was interrupted, releases after its last checkpoint may be missing from the list.
   void check_listed();
 
   StatedNumbers certificate_;
@@ -177,26 +184,27 @@ class RunChecker {
 
   std::optional<transcript::Begin> begin_;
   std::set<std::array<std::uint32_t, 8>> keys_;
-  std::uint64_t key_ = 0;  ///< index of the current key, counted in the transcript
-  std::optional<std::uint64_t>
-      key_lines_;  ///< number of key losses in the ledger before the current key
+  std::uint64_t key_ = 0;  ///< number of keys in the transcript before the current one
+  /// Number of key losses that the ledger lists before the current key; nullopt until a release
+  /// made with that key was read.
+  std::optional<std::uint64_t> key_lines_;
   std::uint64_t last_key_lines_ = 0;
   std::optional<transcript::Batch> batch_;
-  /// Noisy gradient sum for which no update has been read yet.
+  /// Noisy gradient sum for which the transcript's update record has not been read yet.
   std::optional<transcript::Release> sum_;
-  /// DP-AGD's noisy gradient sums for which no update has been read yet.
+  /// DP-AGD's noisy gradient sums for which the transcript's update record has not been read yet.
   std::vector<Measured> measured_;
   std::uint64_t next_step_ = 0;
   std::optional<transcript::State> state_;
-  /// Hash of the training state after each number of steps.
+  /// Hash of the training state, by number of steps done.
   std::map<std::uint64_t, std::uint64_t> states_;
-  std::map<std::uint32_t, bool> held_;  ///< whether a drawn example is held out, by example
+  std::map<std::uint32_t, bool> held_;  ///< for each example drawn so far, whether it is held out
   std::uint64_t holdout_releases_ = 0;
   std::optional<bool> normalised_;
   std::map<std::pair<std::uint64_t, NoiseSource>, transcript::Release> first_releases_;
-  /// Numbered charges that were used: key, number in the ledger.
+  /// Charges of steps that releases have used: key, index in the ledger.
   std::set<std::pair<std::uint64_t, std::uint64_t>> numbers_used_;
-  /// Halves used of charges without a number, by mechanism.
+  /// Number of halves of charges without an index that releases have used, by mechanism.
   std::map<std::string, std::uint64_t> taken_;
   std::set<std::tuple<std::uint64_t, NoiseSource, Listing>> made_;
   std::map<NoiseSource, Listing> listed_at_least_;
@@ -204,7 +212,8 @@ class RunChecker {
   LineSearch line_search_;
   double quantile_low_ = -std::numeric_limits<double>::infinity();
   double quantile_high_ = std::numeric_limits<double>::infinity();
-  /// By epoch of DPIS: the sensitivity of the sum of gradient norms, which is C, and the noisy sum.
+  /// For each epoch of DPIS: the sensitivity of the noisy sum of gradient norms, which is the
+  /// clipping norm C, and the sum.
   std::map<std::uint64_t, std::pair<double, double>> norm_totals_;
 };
 

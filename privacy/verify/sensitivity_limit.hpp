@@ -2,7 +2,7 @@
 
 namespace cudp::verify {
 
-/// Numbers of elements of one example's gradient that can differ from 0.
+/// How many elements of one example's gradient can differ from 0.
 struct GradientSize {
   double all = 0.0;             ///< in the whole gradient
   double largest_tensor = 0.0;  ///< in the tensor that has most of them

@@ -6,7 +6,7 @@
 
 namespace cudp::verify {
 
-/// The settings of a run, parsed from release/config.toml: one KEY = VALUE a line.
+/// The settings of a run, parsed from release/config.toml, which has one KEY = VALUE a line.
 class Settings {
  public:
   /// Throws std::invalid_argument on a line that is not KEY = VALUE, a comment, a heading or empty,

@@ -19,8 +19,8 @@ struct StatedNumbers {
   std::string method, sampling, accountant, generator, test_set;
   double epsilon = 0.0;  ///< bound for everything released; NaN if the certificate states none
   double delta = 0.0;
-  /// Bound for training rows and one training; `epsilon` unless rows are held out or the training
-  /// was selected.
+  /// Bound on epsilon for training rows and one training. Equal to `epsilon`, unless rows are held
+  /// out or the training was selected among others.
   double training_epsilon = 0.0;
   double training_delta = 0.0;
   double failure = 0.0;        ///< part of training_delta that covers rounding
@@ -29,7 +29,7 @@ struct StatedNumbers {
 
   std::optional<privacy::Certificate::Holdout> holdout;
   std::optional<privacy::Certificate::Tuning> tuning;
-  bool bounds_groups = false;  ///< has a table of epsilon by group size
+  bool bounds_groups = false;  ///< whether the certificate states epsilon for several group sizes
   double q = 0.0, sigma = 0.0, clip = 0.0, sensitivity = 0.0, noise_std = 0.0, grid = 0.0;
   std::uint64_t threshold = 0;
   std::uint64_t epoch_steps = 0;  ///< steps of an epoch of random allocation; 0 for other sampling
@@ -42,7 +42,7 @@ struct StatedNumbers {
   double order = 0.0;
   bool order_fixed = false;
   std::optional<std::uint64_t> examples;  ///< number of examples, if it is public
-  double size = 0.0;                      ///< `examples`, or the noisy number
+  double size = 0.0;  ///< number of examples, or the noisy number if it is private
   double size_noise = 0.0;
   double feature_noise = 0.0;
   double norm_total_noise = 0.0;
@@ -59,7 +59,7 @@ struct StatedNumbers {
   double plan_epsilon() const { return split ? split->training_epsilon : training_epsilon; }
   /// Delta of the same releases as plan_epsilon().
   double plan_delta() const { return split ? split->training_delta : training_delta; }
-  /// The releases that plan_epsilon() is for.
+  /// Returns the releases that plan_epsilon() and plan_delta() bound.
   std::vector<privacy::Release> plan_releases() const;
   /// Number of steps that one release of the mechanism covers: those of an epoch under random
   /// allocation, otherwise 1.
@@ -72,8 +72,8 @@ struct StatedNumbers {
   bool lost_a_key() const { return repeated > 0 || keys_lost.value_or(0) > 0; }
 };
 
-/// Parses a certificate. Throws std::invalid_argument, naming the field, if the text is not a
-/// certificate.
+/// Parses a certificate, the text of release/privacy.json. Throws std::invalid_argument, with the
+/// name of the field, if the text is not a certificate.
 StatedNumbers read_stated_numbers(std::string_view text);
 
 }  // namespace cudp::verify

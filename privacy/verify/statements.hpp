@@ -15,23 +15,24 @@ namespace cudp::verify {
 double sigma_of(const privacy::Mechanism& mechanism);
 /// Returns the sampling rate of examples; 1 if the mechanism uses all of them.
 double rate_of(const privacy::Mechanism& mechanism);
-/// Returns whether a mechanism is the noisy sum of gradient norms with which an epoch of DPIS
-/// begins.
+/// Returns whether a mechanism is the noisy sum of all gradient norms that method DPIS releases at
+/// the start of an epoch.
 bool is_epoch_total(const StatedNumbers& certificate, const privacy::Mechanism& mechanism);
 
-/// Returns the number of which an engine's sums of vectors with L2 norm up to max_norm are
-/// multiples.
+/// Returns the grid of an engine (the code that computes gradients): its sums of vectors with L2
+/// norm up to max_norm are integer multiples of this power of two.
 inline double engine_grid(double max_norm) { return std::ldexp(1.0, std::ilogb(max_norm) - 20); }
 
-/// Returns the accountant's options for a run. The accountant is the one with the smallest bound,
-/// or rdp or advanced if the certificate names one of these. engine: whether the method releases
-/// sums of clipped gradients over Poisson batches; if not, the name is ignored. Uses the stated
-/// Renyi order if it was fixed in advance.
+/// Returns the accountant's options with which to recompute a run's epsilon. The accountant is the
+/// one with the smallest bound, or rdp or advanced if the certificate names one of these. engine:
+/// whether the method releases sums of clipped gradients over random batches; if false, that name
+/// is ignored. Uses the stated Renyi order if it was fixed in advance.
 privacy::AccountantOptions accountant_options(const StatedNumbers& certificate, bool engine);
 
-/// Checks a certificate against itself, the ledger and the settings, by the rules `noise`, `batch`,
-/// `divisor`, `ledger` and `epsilon` (checker.hpp). Adds differences to the findings. charges: null
-/// if there is no ledger. engine: as in accountant_options.
+/// Checks a certificate against itself, the ledger and the settings: its noise, sampling rate,
+/// divisor and epsilon must agree with each other, and it must list what was charged. Adds an entry
+/// to `findings` for each difference. charges: null if there is no ledger. engine: whether the
+/// method releases sums of clipped gradients over random batches.
 void check_statements(const StatedNumbers& certificate, const Charges* charges,
                       const Settings& settings, bool engine, Bounds& bounds, Findings& findings);
 

@@ -12,10 +12,10 @@ namespace cudp::verify {
 
 /// Checks the scalars of parameter updates: learning rate, momentum, decay, bias corrections, ...
 /// Each must be the same at every step, or follow from the step's index, the settings and earlier
-/// releases. Adds differences to the findings, as rule `update`.
+/// releases. Adds a finding of rule `update` for each difference.
 class StepNumbers {
  public:
-  /// Requires that all arguments outlive this object.
+  /// Keeps references: all arguments must outlive this object.
   StepNumbers(const StatedNumbers& certificate, const Settings& settings,
               std::uint64_t steps_per_epoch, Findings& findings)
       : certificate_(certificate),
@@ -39,8 +39,8 @@ class StepNumbers {
   std::uint64_t steps_per_epoch_;
   Findings& findings_;
   std::optional<transcript::Update> first_update_;
-  std::optional<double> ema_;  ///< decay of the weight average after the first steps
-  /// Adaptive learning rate: b^2, by which the squared rate is divided, by number of steps done.
+  std::optional<double> ema_;  ///< decay rate of the weight average, once its warm-up has ended
+  /// For the adaptive learning rate, which is divided by b: b^2, by number of steps done.
   std::map<std::uint64_t, double> steps_b2_;
 };
 

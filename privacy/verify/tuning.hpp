@@ -9,7 +9,8 @@ namespace cudp::verify {
 
 /// Checks the statements of a certificate about a selection: the spending of each candidate is
 /// listed, the released training is one of the candidates, and epsilon, E[K] (mean number of
-/// trainings) and the kind of bound follow from these. Returns one line for each difference.
+/// trainings) and the kind of bound follow from these. bounds: cache of the accountant's results.
+/// Returns one line for each difference.
 std::vector<std::string> check_tuning(const privacy::Certificate::Tuning& tuning,
                                       const StatedNumbers& certificate, Bounds& bounds);
 

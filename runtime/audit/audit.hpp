@@ -11,7 +11,8 @@
 
 namespace cudp {
 
-/// Kind of canaries that an audit inserts into the training.
+/// Kind of canaries (examples or gradients whose presence an attacker guesses) that an audit
+/// inserts into the training.
 enum class CanaryKind {
   /// Each canary is a gradient along one parameter, with norm C (the clipping norm), and the
   /// attacker sees every noisy sum (device/audit_tap.hpp). The privacy proof assumes this attacker,
@@ -24,20 +25,21 @@ enum class CanaryKind {
 
 struct AuditSettings {
   CanaryKind kind = CanaryKind::gradient;
-  /// Number of canaries. By default 1000, or the maximum if that is smaller: for gradients the
-  /// number of the model's parameters, for examples half of the training set.
+  /// Number of canaries. Empty: 1000, or the maximum if that is smaller. The maximum for gradients
+  /// is the number of the model's parameters, for examples half of the training set.
   std::optional<std::uint64_t> canaries;
-  /// Number of guesses, half of them that a canary is a member, half that it is not. By default a
-  /// tenth of the canaries.
+  /// Number of guesses: half of them that a canary was included (is a member), half that it was
+  /// not. Empty: a tenth of the canaries.
   std::optional<std::uint64_t> guesses;
   double confidence = 0.95;  ///< confidence level of each bound, in (0, 1)
 };
 
 /// Result of an attack on one training, together with the training's certificate.
 struct AuditResult {
-  AuditSettings settings;  ///< the settings that were used; canaries and guesses are set
+  /// The settings that were used, with the numbers of canaries and guesses set.
+  AuditSettings settings;
   privacy::Certificate certificate;
-  double epsilon = 0.0;  ///< stated by the certificate
+  double epsilon = 0.0;  ///< epsilon that the training's certificate states
   double delta = 0.0;
   std::uint64_t members = 0;  ///< number of canaries that were in the training set
   privacy::Guesses guesses;
@@ -52,16 +54,18 @@ struct AuditResult {
   std::uint64_t steps = 0;
   double seconds = 0.0;
 
-  /// Returns whether a lower bound exceeds the certificate's epsilon, so that the certificate is
-  /// wrong.
+  /// Returns whether one of the lower bounds exceeds the epsilon that the certificate states, so
+  /// that the certificate is wrong (up to the bounds' confidence).
   bool refutes() const;
 };
 
-/// Trains once with canaries and attacks the result. The training is that of `cudp train`: the same
-/// sampler, clipping, noise and accounting. If a unit of privacy has several rows, a canary is a
-/// whole unit of that many equal rows. All canaries, members or not, are included in the number of
-/// examples, if that is public. Writes no file. No result of such a run may be released. Throws
-/// InputError, BudgetError.
+/// Audits a training: trains once with canaries, each included with probability 1/2, and guesses
+/// from the result which were included. The training is that of `cudp train`: the same sampler,
+/// clipping, noise and accounting. If a unit of privacy has several rows, a canary is a whole unit
+/// of that many equal rows. All canaries, members or not, are included in the number of examples,
+/// if that is public. Writes no file. No result of such a run may be released. Throws InputError if
+/// the settings do not allow an audit or a training, BudgetError if the privacy budget does not
+/// suffice.
 AuditResult audit(const TrainConfig& config, const AuditSettings& settings, Reporter& reporter);
 
 }  // namespace cudp

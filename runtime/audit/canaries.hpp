@@ -12,49 +12,53 @@
 
 namespace cudp {
 
-/// Returns, for each canary, a random decision whether it is a member, i.e. in the training set,
-/// with probability 1/2, [canaries].
+/// Draws for each canary whether it is a member, i.e. included in the training, with probability
+/// 1/2. Returns a vector of size `canaries`. key: random key of the draws.
 std::vector<bool> draw_membership(std::size_t canaries, const RandomKey& key);
 
-/// Returns the parameter that each gradient canary changes: indices, ascending and distinct, spread
-/// over all layers. Requires canaries <= the network's number of parameters.
+/// Returns the indices of the parameters that the gradient canaries change, one parameter per
+/// canary. They are ascending, distinct, and spread over all layers. Requires canaries <= the
+/// network's number of parameters.
 std::vector<std::uint32_t> canary_parameters(std::size_t canaries, const Network& network);
 
-/// Returns the parameters of the canaries that are members, each repeated `rows` times, because a
-/// canary is a whole unit of privacy of that many equal rows.
+/// Returns the parameters of those canaries that are members (included in the training). Each is
+/// repeated `rows` times, because a canary is a whole unit of privacy of that many equal rows.
 std::vector<std::uint32_t> members_of(const std::vector<std::uint32_t>& parameters,
                                       const std::vector<bool>& member, std::uint64_t rows);
 
 /// Example canaries: random examples of the training set with a wrong label each.
 struct ExampleCanaries {
-  Dataset all;    ///< [canaries]
-  Dataset train;  ///< training set without the canaries, followed by the member canaries
+  Dataset all;  ///< all canaries, members and non-members, [canaries]
+  /// Training set without the canaries, followed by those canaries that are members.
+  Dataset train;
 };
-/// Makes example canaries from random training examples. member: whether each canary stays in the
-/// training set. rows: number of copies of each member, which together are one unit of privacy.
+/// Makes canaries from random training examples, each with a wrong label. member: whether each
+/// canary is included in the training. rows: number of copies of each member, which together are
+/// one unit of privacy. key: random key of the choice.
 ExampleCanaries mislabelled_canaries(const Dataset& train, const std::vector<bool>& member,
                                      std::uint64_t rows, const RandomKey& key);
 
-/// The canaries of one training, and the attacker's scores for them.
+/// The canaries of one training (examples or gradients whose presence an attacker guesses), and the
+/// attacker's scores for them.
 struct Canaries {
-  std::vector<bool> member;                    ///< whether each canary is in the training set
+  std::vector<bool> member;                    ///< whether each canary is included in the training
   std::vector<std::uint32_t> parameters = {};  ///< parameter that each gradient canary changes
-  std::optional<GradientScores> scores =
-      {};  ///< scores from the released sums; gradient canaries only
+  /// Scores computed from the released sums; null for example canaries.
+  std::optional<GradientScores> scores = {};
 
-  /// Returns the number of canaries that are in the training set.
+  /// Returns the number of canaries that are members, i.e. included in the training.
   std::size_t members() const;
 };
 
-/// Makes the experiment's engines add gradient canaries to their gradient sums. The engines pass
-/// each released sum to `canaries.scores`, which must be set before the first step and must outlive
-/// the engines. Blank examples are appended for the members, so that they are counted and sampled.
-/// Requires at most one canary per parameter.
+/// Makes the experiment's engines add the gradient canaries that are members to their gradient
+/// sums. The engines pass each released sum to `canaries.scores`, which must be set before the
+/// first step and must outlive the engines. Blank examples are appended for the members, so that
+/// they are counted and sampled. Requires at most one canary per parameter.
 void add_gradient_canaries(Experiment& experiment, Canaries& canaries);
 
-/// Adds the members of example canaries to the training set, and replaces the test set by all
-/// canaries, so that features are computed for them as for test examples. Requires canaries <= half
-/// of the examples.
+/// Adds those example canaries that are members to the experiment's training set, and replaces its
+/// test set by all canaries, so that features are computed for them as for test examples. Requires
+/// canaries <= half of the examples. key: random key of the choice of examples.
 void add_example_canaries(Experiment& experiment, const Canaries& canaries, const RandomKey& key);
 
 }  // namespace cudp

@@ -8,12 +8,13 @@
 
 namespace cudp {
 
-/// Computes a score for each gradient canary from the noisy gradient sums of a training: the
-/// higher, the likelier it is a member. The attacker knows all other examples and which of them
-/// were drawn (ReleasedSum::ordinary). Subtracting them from a sum along a canary's parameter
-/// leaves x = B + sigma Z, in units of one example's largest contribution. B is the number of the
-/// canary's rows that were drawn: 0 for a non-member; for a member, each of the unit's k equal rows
-/// is drawn with probability q. The score is the sum over all steps of the log odds of membership,
+/// Computes a score for each gradient canary from the noisy gradient sums of a training: the higher
+/// the score, the likelier the canary is a member (was included). The attacker knows all other
+/// examples and which of them were drawn (ReleasedSum::ordinary). Subtracting them from a sum along
+/// a canary's parameter leaves x = B + sigma Z, in units of one example's largest contribution. B
+/// is the number of the canary's rows that were drawn: 0 for a non-member; for a member, each of
+/// the unit's k equal rows is drawn with probability q. The score is the sum over all steps of the
+/// log odds of membership,
 ///   log sum_j P(B = j) exp((j x - j^2 / 2) / sigma^2),
 /// which is the most powerful test (Neyman, Pearson).
 class GradientScores {
@@ -29,14 +30,15 @@ class GradientScores {
 
  private:
   std::vector<std::uint32_t> parameters_;
-  /// [k + 1], log P(B = j): log probability that j of a member's rows are drawn.
+  /// log P(B = j) for j = 0..k: log probability that j of the k rows of a member are drawn in a
+  /// step.
   std::vector<double> log_drawn_;
   std::vector<double> scores_;
 };
 
-/// Guesses that the canaries with the made / 2 highest scores are members and those with the made /
-/// 2 lowest are not. scores: score of each canary, and whether it is a member. made: number of
-/// guesses. Returns the number of correct ones, too.
+/// Makes `made` guesses: that the canaries with the made / 2 highest scores are members, and that
+/// those with the made / 2 lowest are not. scores: score of each canary, and whether it is a
+/// member. Returns the number of canaries, of guesses and of correct guesses.
 privacy::Guesses guess(std::vector<std::pair<double, bool>> scores, std::uint64_t made);
 
 }  // namespace cudp

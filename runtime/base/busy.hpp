@@ -9,16 +9,17 @@
 namespace cudp {
 
 /// Indicator on stderr that a long computation is in progress: on a terminal a line that changes
-/// and is removed at the end, otherwise an occasional log line. Runs a thread, unless `where` and
-/// the terminal mean that nothing will be shown.
+/// and is removed at the end, otherwise an occasional log line. It runs a thread, unless the
+/// constructor's `where` does not allow a line or needs a terminal that stderr is not.
 class Busy {
  public:
-  /// Where the line may be shown. A text that depends on private rows, such as the fraction of a
-  /// file that has been read, may only be shown on a terminal.
+  /// Where the indicator may be shown. A text that depends on private rows, such as the fraction of
+  /// a file that has been read, may only be shown on a terminal, because a log file may be read by
+  /// others.
   enum class Shown { never, on_terminal, always };
 
-  /// Starts to measure the time. what: name of the computation, shown in the line. patience: time
-  /// until the line is first shown.
+  /// Starts to measure the time. what: description of the computation, shown in the line. where:
+  /// whether and where the line may be shown. patience: time until the line is first shown.
   explicit Busy(std::string what, Shown where = Shown::always,
                 std::chrono::milliseconds patience = std::chrono::seconds(2));
   ~Busy();
@@ -27,16 +28,16 @@ class Busy {
 
   /// Sets the fraction of the work that is done, 0 to 1; 0: unknown. Thread-safe.
   void done(double share) { share_ = share; }
-  /// Returns the current line: "reading 'a.csv': 40 % after 3 s".
+  /// Returns the current text of the indicator: "reading 'a.csv': 40 % after 3 s".
   std::string line();
-  /// Starts the next part of the computation, under a new name. Thread-safe.
+  /// Starts the next part of the computation. what: its description. Thread-safe.
   void next(std::string what);
 
  private:
   void show();
   bool is_over(std::chrono::milliseconds wait);
 
-  std::string what_;  ///< guarded by mutex_
+  std::string what_;  ///< description of the computation; guarded by mutex_
   std::chrono::milliseconds patience_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::atomic<double> share_ = 0.0;

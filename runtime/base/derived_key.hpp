@@ -5,12 +5,12 @@
 
 namespace cudp {
 
-/// A random key and random bits, computed from a secret key and a number by one ChaCha20 block that
-/// no random stream of that key contains. Without knowledge of the secret key, the results for
+/// A random key and random bits. Both are computed from a secret key and a number, by one ChaCha20
+/// block that no random stream of that secret key uses. Without the secret key, the results for
 /// different numbers cannot be distinguished from independent random ones.
 struct DerivedKey {
   SharedKey key;
-  std::uint64_t bits[2] = {};  ///< 128 uniform bits, independent of `key`
+  std::uint64_t bits[2] = {};  ///< 128 uniform random bits, independent of `key`
 };
 
 DerivedKey derived_key(const RandomKey& from, std::uint64_t number);

@@ -10,10 +10,10 @@ enum class Exit : int {
   failure = 1,
   bad_input = 2,
   over_budget = 3,
-  again = 75  ///< interrupted; the same command resumes (EX_TEMPFAIL of sysexits.h)
+  again = 75  ///< interrupted; the same command continues the run (EX_TEMPFAIL of sysexits.h)
 };
 
-/// Call site: file and line. It uses compiler builtins, because std::source_location does not exist
+/// File and line of a call. Uses compiler builtins, because std::source_location does not exist
 /// under nvcc 13.0 with GCC 12.
 struct Where {
   const char* file;
@@ -46,8 +46,8 @@ class BudgetError : public Error {
   explicit BudgetError(const std::string& what) : Error(what, Exit::over_budget) {}
 };
 
-/// Throws Error with the call site unless `ok`. For conditions that are false only if cudp itself
-/// has a bug.
+/// Throws Error with the call site and the text `what`, unless `ok` is true. For conditions that
+/// are false only if cudp itself has a bug.
 inline void ensure(bool ok, const char* what, Where at = Where::here()) {
   if (!ok) throw Error(std::string(what) + " [" + at.file + ":" + std::to_string(at.line) + "]");
 }

@@ -12,23 +12,24 @@ namespace cudp {
 
 /// Writes `content` to `path` atomically and durably: after a crash at any moment the file is the
 /// old one or the new one, complete (temporary file, fsync, rename, fsync of the folder). mode:
-/// permissions; 0600 for a file that only the owner may read. Throws Error with the system's
-/// reason.
+/// permissions; 0600 for a file that only the owner may read. Throws Error, with the system's
+/// reason, if the file cannot be written.
 void write_atomically(const std::filesystem::path& path, std::string_view content,
                       unsigned mode = 0644);
 
-/// A file that is written in parts to a temporary file. It appears at its path complete, or not at
-/// all.
+/// A file that is written in parts, to a temporary file. It appears at its path complete, when
+/// publish() is called, or not at all.
 class StagedFile {
  public:
-  /// mode: permissions. Throws Error with the system's reason.
+  /// path: path of the complete file. mode: its permissions. Throws Error, with the system's
+  /// reason, if the temporary file cannot be created.
   explicit StagedFile(std::filesystem::path path, unsigned mode = 0644);
-  ~StagedFile();  ///< Removes the temporary file if it was not published.
+  ~StagedFile();  ///< Removes the temporary file, unless publish() was called.
   StagedFile(const StagedFile&) = delete;
   StagedFile& operator=(const StagedFile&) = delete;
 
   void write(std::string_view content);
-  /// Syncs the file to disk and moves it to its path, replacing an existing file there.
+  /// Writes the file to disk and moves it to its path, where it replaces an existing file.
   void publish();
 
  private:
@@ -38,29 +39,33 @@ class StagedFile {
   int file_ = -1;
 };
 
-/// Replaces a file without waiting for the disk. It is complete or not written at all, but after a
-/// crash of the machine it may be the old one. For files that can be computed again.
+/// Writes `content` to a file, which replaces an existing one, without waiting for the disk. The
+/// file at `path` is always complete, but after a crash of the machine it may be the old one. For
+/// files that can be computed again.
 void replace_file(const std::filesystem::path& path, std::string_view content,
                   unsigned mode = 0644);
 
-/// Returns the content of a file. Throws Error with the system's reason.
+/// Returns the content of a file. Throws Error, with the system's reason, if the file cannot be
+/// read.
 std::string read_file(const std::filesystem::path& path);
 
-/// Returns the content of a file that the user named. Throws InputError with the system's reason.
+/// Returns the content of a file whose path the user gave. Throws InputError, with the system's
+/// reason, if the file cannot be read.
 std::string read_user_file(const std::filesystem::path& path);
 
 /// Appends a line to a text file. Creates the file, readable by its owner only, if it does not
 /// exist.
 void append_line(const std::filesystem::path& path, std::string_view line);
 
-/// Makes a file readable by its owner only, whatever the umask, and creates it if it does not
-/// exist. An existing file keeps its content.
+/// Makes a file readable and writable by its owner only, whatever the umask. Creates an empty file
+/// if none exists. An existing file keeps its content.
 void make_private(const std::filesystem::path& path);
 
-/// Syncs the entries of a folder to disk.
+/// Writes the entries of a folder (names of its files) to disk, so that a file created in it
+/// survives a crash.
 void sync_folder(const std::filesystem::path& folder);
 
-/// Overwrites an existing file with zeros and syncs it to disk.
+/// Overwrites the content of an existing file with zeros and writes it to disk.
 void overwrite_with_zeros(const std::filesystem::path& path);
 
 /// Returns the CRC-64/XZ of `content`. It detects damage, not forgery.

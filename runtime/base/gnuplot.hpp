@@ -9,8 +9,9 @@ namespace cudp {
 /// Returns the text as a single-quoted gnuplot string.
 std::string gnuplot_text(const std::string& text);
 
-/// Numbers of gnuplot line types in runtime/base/style.gp. 1 to kLineColours are colours for any
-/// line; the following ones have the meaning that their names state.
+/// Numbers of the gnuplot line types that runtime/base/style.gp defines. Types 1 to kLineColours
+/// are different colours for any line; each of the following types is for the purpose that its name
+/// states.
 inline constexpr int kLineColours = 7;
 inline constexpr int kLineWithoutPrivacy = 8;
 inline constexpr int kLineByChance = 9;
@@ -21,8 +22,8 @@ struct PictureSize {
   int height = 540;
 };
 
-/// Returns the first lines of every gnuplot script: the style (runtime/base/style.gp) for a PNG of
-/// this size, and the title.
+/// Returns the first lines of a gnuplot script: they set the style (runtime/base/style.gp) for a
+/// PNG of this size, and the picture's title.
 std::string gnuplot_header(const std::string& title, PictureSize size = {});
 
 /// Pictures that gnuplot draws, each in a process of its own, while the program continues. A
@@ -30,16 +31,16 @@ std::string gnuplot_header(const std::string& title, PictureSize size = {});
 class Pictures {
  public:
   Pictures();
-  ~Pictures();  ///< Ends the processes that still draw, and removes their pictures.
+  ~Pictures();  ///< Ends the gnuplot processes that still draw, and removes their pictures.
   Pictures(const Pictures&) = delete;
   Pictures& operator=(const Pictures&) = delete;
 
-  /// Starts gnuplot, which draws a PNG by `script`; finish() moves it to the path `picture`. mode:
-  /// permissions of the file. Throws Error if `picture` exists and is not a regular file, or with
-  /// the system's reason if it cannot be written.
+  /// Starts gnuplot, which draws a PNG file as `script` describes. finish() moves the file to the
+  /// path `picture`. mode: permissions of the file. Throws Error if `picture` exists and is not a
+  /// regular file, or with the system's reason if it cannot be written.
   void start(const std::string& script, const std::filesystem::path& picture, unsigned mode = 0644);
-  /// Waits for all processes, and moves the pictures to their paths. Returns false if there is no
-  /// gnuplot, or it did not draw one of them. Throws Error if one cannot be moved.
+  /// Waits until all pictures are drawn, and moves them to their paths. Returns false if there is
+  /// no gnuplot, or it failed to draw one of them. Throws Error if a picture cannot be moved.
   bool finish();
 
  private:
@@ -47,8 +48,9 @@ class Pictures {
   std::vector<std::unique_ptr<Drawing>> drawings_;
 };
 
-/// Draws one picture and waits for it. Arguments as for Pictures::start(), result and exceptions as
-/// for Pictures::finish().
+/// Draws one picture with gnuplot, as `script` describes, and waits for it. picture: path of the
+/// PNG file. mode: permissions of the file. Returns false if there is no gnuplot, or it failed to
+/// draw. Throws Error if `picture` exists and is not a regular file, or cannot be written.
 bool run_gnuplot(const std::string& script, const std::filesystem::path& picture,
                  unsigned mode = 0644);
 

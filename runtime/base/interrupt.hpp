@@ -11,12 +11,12 @@ namespace cudp {
 /// In this file, the interrupt signals are SIGINT, SIGTERM, SIGHUP and SIGUSR1 (which schedulers
 /// send before the end of a job). A SIGHUP that was ignored at the start (nohup) stays ignored.
 
-/// Ignores interrupt signals from now on. For a process whose signals another one handles, or that
-/// is about to end.
+/// Ignores interrupt signals from now on. For a process that is about to end, or for which another
+/// process handles the signals.
 void ignore_signals();
 
-/// Blocks interrupt signals while an object lives; they are delivered afterwards. Used while
-/// processes or threads are started.
+/// Blocks interrupt signals while an object lives; signals that arrive are delivered afterwards.
+/// Used while processes or threads are started.
 class BlockedSignals {
  public:
   BlockedSignals();
@@ -28,8 +28,8 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
-/// While an object lives, interrupt signals and the ends of child processes are queued for wait().
-/// Requires that the process has one thread.
+/// While an object lives, interrupt signals and the signal that a child process has ended are
+/// queued, and wait() returns them. Requires that the process has one thread.
 class QueuedSignals {
  public:
   QueuedSignals();
@@ -39,8 +39,8 @@ class QueuedSignals {
 
   /// Waits for a signal. Returns true for an interrupt signal, false if children may have ended.
   bool wait() const;
-  /// Ends the queueing: signals are delivered again. Called in a forked child process, where the
-  /// object must not be destroyed.
+  /// Ends the queueing, so that signals are delivered again. For a forked child process, in which
+  /// the object must not be destroyed.
   void release() const;
 
  private:
@@ -53,7 +53,7 @@ class QueuedSignals {
 /// lives. At most one object may live. It starts a thread, so processes must be forked before.
 class EndOnSignal {
  public:
-  /// line: what is printed when a signal ends the process, without a line break.
+  /// line: text that is printed on stderr when a signal ends the process, without a line break.
   explicit EndOnSignal(const std::string& line);
   ~EndOnSignal();
   EndOnSignal(const EndOnSignal&) = delete;
@@ -66,19 +66,19 @@ class EndOnSignal {
 /// Replaces the line that EndOnSignal prints. Without effect if no EndOnSignal lives.
 void set_interrupt_line(const std::string& line);
 
-/// Sets a log file to which EndOnSignal appends the line that it prints, with the time before it.
-/// Without effect if no EndOnSignal lives.
+/// Sets a log file. If a signal ends the process, EndOnSignal appends to it the line that it
+/// prints, with the time before it. Without effect if no EndOnSignal lives.
 void set_interrupt_log(const std::filesystem::path& file);
 
 /// Function that formats a message as a log line. level: info, warning or error.
 using LogLineForm = std::string (*)(const std::string& level, const std::string& message);
 
-/// Sets the function that formats the line which EndOnSignal prints and appends to the log; null:
-/// plain text.
+/// Sets the function that formats the line which EndOnSignal prints and appends to the log file;
+/// null: the line is plain text.
 void set_interrupt_form(LogLineForm form);
 
-/// While an object lives, a signal that would end the process waits, because files are being
-/// changed. Use it for moments, not seconds.
+/// While an object lives, files are being changed, and an interrupt signal that would end the
+/// process takes effect only afterwards. An object should live for moments, not seconds.
 class FilesInChange {
  public:
   FilesInChange();
@@ -87,8 +87,8 @@ class FilesInChange {
   FilesInChange& operator=(const FilesInChange&) = delete;
 };
 
-/// File or folder that EndOnSignal removes if it ends the process while this object lives. Requires
-/// that it is created, filled and moved under FilesInChange.
+/// A file or folder that EndOnSignal removes if it ends the process while this object lives.
+/// Create, fill and move the file only while a FilesInChange object lives.
 class UnfinishedFile {
  public:
   enum class Remove { all, if_empty };
@@ -98,12 +98,12 @@ class UnfinishedFile {
   UnfinishedFile& operator=(const UnfinishedFile&) = delete;
 
  private:
-  std::filesystem::path path_;  ///< absolute
+  std::filesystem::path path_;  ///< absolute path of the file or folder
 };
 
-/// A child process that is killed if EndOnSignal ends this process while the object lives, before
-/// unfinished files are removed. The child must not be waited for while the object lives, except
-/// under FilesInChange. Requires that it is started under FilesInChange.
+/// A child process that is killed if EndOnSignal ends this process while the object lives;
+/// unfinished files are removed after that. Start the child, and wait for it, only while a
+/// FilesInChange object lives.
 class UnfinishedChild {
  public:
   explicit UnfinishedChild(pid_t child);
@@ -115,8 +115,9 @@ class UnfinishedChild {
   pid_t child_;
 };
 
-/// While an object lives, the first interrupt signal only sets requested(), so that the training
-/// loop stops after the steps in progress. A second one ends the process at once, with Exit::again.
+/// While an object lives, the first interrupt signal only makes requested() return true, so that
+/// the training loop stops after the steps in progress. A second signal ends the process at once,
+/// with Exit::again.
 class InterruptWatch {
  public:
   InterruptWatch();

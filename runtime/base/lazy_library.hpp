@@ -7,7 +7,7 @@
 
 namespace cudp {
 
-/// A shared library that is opened when it is needed, and stays open until the process ends.
+/// A shared library that is opened when it is first needed, and stays open until the process ends.
 class LazyLibrary {
  public:
   /// Address of a function or an object in the library. It converts to the pointer type that it is
@@ -20,9 +20,9 @@ class LazyLibrary {
     }
   };
 
-  /// of: first word of error messages, such as "CUDA". name: file name of the library. scope:
-  /// RTLD_GLOBAL if the library opens others that use its symbols. Throws Error if the dynamic
-  /// loader does not find `name`.
+  /// of: first word of error messages, such as "CUDA". name: file name of the library. scope: flag
+  /// for dlopen(); RTLD_GLOBAL if the library itself opens other libraries that use its symbols.
+  /// Throws Error if the dynamic loader does not find `name`.
   LazyLibrary(std::string of, std::string name, int scope = RTLD_LOCAL)
       : of_(std::move(of)),
         name_(std::move(name)),
@@ -32,7 +32,8 @@ class LazyLibrary {
 
   bool has(const char* symbol) const { return dlsym(handle_, symbol) != nullptr; }
 
-  /// Returns the address of a symbol. Throws Error if the library does not have it.
+  /// Returns the address of the function or object with this name. Throws Error if the library does
+  /// not have it.
   Symbol find(const char* symbol) const {
     const Symbol s{dlsym(handle_, symbol)};
     if (s.address == nullptr) throw Error(of_ + ": " + name_ + " has no function " + symbol);

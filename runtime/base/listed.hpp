@@ -5,7 +5,8 @@
 
 namespace cudp {
 
-/// Returns names as a list in a sentence, each in `quote`: "a", "a and b", "a, b and c".
+/// Returns names as a list for a sentence: "a", "a and b", "a, b and c". quote: text to put before
+/// and after each name, e.g. "'".
 inline std::string listed(std::span<const std::string> names, std::string_view quote = "") {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i) {

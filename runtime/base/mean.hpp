@@ -4,7 +4,7 @@
 
 namespace cudp {
 
-/// Mean and sample standard deviation of some numbers.
+/// Mean and sample standard deviation of a list of numbers.
 struct MeanAndDeviation {
   double mean = 0.0;
   double deviation = 0.0;

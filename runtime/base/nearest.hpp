@@ -7,22 +7,22 @@
 
 namespace cudp {
 
-/// Name that another program uses for an option of this one.
+/// Name by which another program calls an option that has a different name in cudp.
 struct Synonym {
-  std::string_view theirs;  ///< lower case, words joined by "-"
+  std::string_view theirs;  ///< the other program's name, in lower case, its words joined by "-"
   std::string_view ours;
 };
 
 /// Returns the candidates that a misspelt `word` may stand for. The first of these rules that finds
-/// any applies: candidates equal to the word; those that a synonym names; those that begin with the
-/// word; the one with the most similar spelling; those that begin with the same part up to a "-".
-/// Empty if none is similar. Case and leading "-" do not count, and "_" counts as "-".
+/// any applies: candidates equal to the word; those that have the word as a synonym; those that
+/// begin with the word; the one with the most similar spelling; those that begin with the same part
+/// up to a "-". Empty if none is similar. Case and leading "-" do not count, and "_" counts as "-".
 std::vector<std::string> near_names(std::string_view word, std::span<const std::string> candidates,
                                     std::span<const Synonym> synonyms = {});
 
-/// Returns the end of an error message about an unknown `word`: "the nearest is 'adult-logistic'".
-/// If no name is similar, returns `otherwise`, or if that is empty the list of all names: "there
-/// are glyphs-cnn, mnist-cnn".
+/// Returns the end of an error message about an unknown `word`. If a candidate's name is similar
+/// (near_names), it is "the nearest is 'adult-logistic'". Otherwise it is the text `otherwise`, or
+/// if that is empty the list of all candidates: "there are glyphs-cnn, mnist-cnn".
 std::string nearest_or_all(std::string_view word, std::span<const std::string> candidates,
                            std::span<const Synonym> synonyms = {},
                            const std::string& otherwise = "");

@@ -9,7 +9,7 @@
 
 namespace cudp {
 
-/// Appends the shortest decimal text that reads back as the same number.
+/// Appends a number to `to`, as the shortest decimal text that reads back as the same number.
 template <class T>
 void append_number(T value, std::string& to) {
   std::array<char, 32> text;
@@ -23,7 +23,8 @@ std::string number_text(T value) {
   return text;
 }
 
-/// Parses the whole text as a number; nullopt if it is not one, or does not fit type T.
+/// Parses the whole text as a number of type T. Returns nullopt if it is not a number, or does not
+/// fit T.
 template <class T>
 std::optional<T> read_number(std::string_view text) {
   T value{};

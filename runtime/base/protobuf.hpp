@@ -6,8 +6,8 @@
 
 namespace cudp {
 
-/// Writes a Protocol Buffers message in the wire format, field by field. ONNX and TensorBoard need
-/// four kinds of field, which fit in these lines; libprotobuf would add a dependency, a code
+/// Writes a Protocol Buffers message in its wire format, field by field. ONNX and TensorBoard files
+/// need only the four kinds of field here; the library libprotobuf would add a dependency, a code
 /// generator and a second to every build.
 class ProtoMessage {
  public:

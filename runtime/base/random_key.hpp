@@ -9,24 +9,25 @@
 
 namespace cudp {
 
-/// Returns a random key of 256 bits from the operating system, getrandom(2). Throws Error if the
-/// system gives fewer.
+/// Returns a random key of 256 bits from the operating system, by getrandom(2). Throws Error if the
+/// system returns fewer bits.
 RandomKey make_key();
 
-/// Returns the key of a reproducible run: the first half of a ChaCha20 block keyed by the seed, so
-/// that different seeds give unrelated keys. Anyone who guesses the seed has the key, so such a run
-/// is not for release.
+/// Returns the key of a reproducible run: the first half of a ChaCha20 block whose key is the seed.
+/// Different seeds therefore give unrelated keys. Anyone who guesses the seed has the key, so the
+/// model of such a run must not be released.
 RandomKey key_from_seed(std::uint64_t seed);
 
 /// Overwrites the key with zeros, in a way that no optimizer removes.
 void wipe(RandomKey& key);
 
-/// A key in memory that is locked if the system allows it, so that it is not swapped out, and wiped
-/// when the object dies. The caller must wipe copies of `key()`.
+/// A key in memory, which is locked (if the system allows it) so that it is not swapped to disk,
+/// and overwritten with zeros when the object is destroyed. The caller must wipe copies that it
+/// makes of `key()`.
 class SecretKey {
  public:
   explicit SecretKey(const RandomKey& key);
-  /// Copies `key`, then wipes the argument.
+  /// Copies `key`, then overwrites the argument with zeros.
   explicit SecretKey(RandomKey&& key);
   ~SecretKey() = default;
   SecretKey(const SecretKey&) = delete;
@@ -38,17 +39,18 @@ class SecretKey {
 
  private:
   struct Free {
-    void operator()(RandomKey* key) const;  ///< wipes it
+    void operator()(RandomKey* key) const;  ///< overwrites the key with zeros and frees it
   };
   std::unique_ptr<RandomKey, Free> key_;
 };
 
-/// A key with several owners: settings and engines share one locked copy.
+/// A key in locked memory with several owners, such as settings and engines; all share one copy,
+/// which is overwritten with zeros when the last owner is destroyed.
 class SharedKey {
  public:
   SharedKey() : SharedKey(RandomKey{}) {}
   SharedKey(const RandomKey& key) : key_(std::make_shared<const SecretKey>(key)) {}
-  /// Copies `key`, then wipes the argument.
+  /// Copies `key`, then overwrites the argument with zeros.
   SharedKey(RandomKey&& key) : SharedKey(static_cast<const RandomKey&>(key)) { wipe(key); }
 
   const RandomKey& key() const { return key_->key(); }
@@ -57,7 +59,7 @@ class SharedKey {
   std::shared_ptr<const SecretKey> key_;
 };
 
-/// Function with the signature of getrandom(2). Tests replace it.
+/// Function with the signature of getrandom(2), from which keys are made. Tests replace it.
 using EntropySource = ssize_t (*)(void* buffer, std::size_t bytes, unsigned flags);
 RandomKey make_key(EntropySource source);
 

@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// Returns 32-bit words 0 to count - 1 of a random stream. For the few random numbers that are not
-/// drawn inside an engine.
+/// Returns 32-bit words 0 to count - 1 of a random stream. For the few random numbers that are
+/// drawn on the host, outside an engine.
 std::vector<std::uint32_t> random_words(const RandomStream& stream, std::size_t count);
 /// Returns 32-bit words begin to begin + count - 1 of a random stream. Requires that `begin` is a
 /// multiple of 128.

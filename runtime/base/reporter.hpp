@@ -21,7 +21,8 @@ struct Progress {
   double epochs = 0.0;
   std::uint64_t step = 0;
   std::uint64_t steps = 0;
-  std::optional<double> epsilon;  ///< epsilon spent at the last evaluation
+  /// Epsilon spent at the last evaluation; nullopt if it is not known.
+  std::optional<double> epsilon;
   std::optional<double> test_accuracy;
   double examples_per_second = 0.0;
   double seconds_left = 0.0;
@@ -43,55 +44,59 @@ std::string progress_text(const Progress& progress);
 /// Form of log lines: text, or an object of JSON with time, level and message.
 enum class LogForm { text, json };
 
-/// Returns a message as a line of JSON, without a line break: {"time": "2026-01-31T12:00:00Z",
-/// "level": "info", "message": "..."}. level: info, warning or error.
+/// Returns a log message as JSON in one line, without a line break: {"time":
+/// "2026-01-31T12:00:00Z", "level": "info", "message": "..."}. The time is the current one. level:
+/// info, warning or error.
 std::string json_log_line(const std::string& level, const std::string& message);
 
-/// Returns whether text written to this file descriptor may have colours: on a terminal, unless the
-/// environment has a NO_COLOR that is not empty.
+/// Returns whether text written to this file descriptor may have colours. It may if the file is a
+/// terminal and the environment variable NO_COLOR is not set or empty.
 bool may_colour(int file);
 
-/// Reports to the user on stderr: log lines, and a progress bar if stderr is a terminal, else a
-/// line for every tenth of the training. If quiet, it prints warnings only. With JSON log lines
-/// there is no progress bar.
+/// Reports to the user on stderr: log lines, and the progress of the training. Progress is a bar if
+/// stderr is a terminal, otherwise a line for every tenth of the training. A quiet reporter prints
+/// warnings only. With JSON log lines there is no progress bar.
 class Reporter {
  public:
   explicit Reporter(bool quiet, LogForm form = LogForm::text);
-  /// Tag for the constructor of a reporter that prints nothing, because another process reports.
+  /// Argument for the constructor that makes a reporter which prints nothing. Used if another
+  /// process reports.
   struct Silent {};
   explicit Reporter(Silent);
   ~Reporter();
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
 
-  /// From now on also writes all log lines, but no progress bars, to this file.
+  /// Sets a log file, to which all log lines, but no progress bars, are also written from now on.
   void keep_log(const std::filesystem::path& file);
 
-  /// Returns whether info() prints on stderr. If not, its line is only in the log file.
+  /// Returns whether info() prints on stderr. If false, its lines are written to the log file only.
   bool prints_info() const { return !quiet_; }
   void info(const std::string& line);
   void warn(const std::string& line);
-  /// Reports something private, marked PRIVATE. Writes it to the log file, which only the run's
-  /// owner can read, and also to stderr if that is a terminal and the reporter is not quiet.
+  /// Reports a line that depends on private data, marked PRIVATE, to the run's owner only. Writes
+  /// it to the log file, which only the owner can read, and also to stderr if that is a terminal
+  /// and the reporter is not quiet.
   void report_to_owner(const std::string& line);
-  /// Writes a line to the log file only. For the error message that the program itself will print
-  /// when it ends.
+  /// Writes a line to the log file only. For the error message with which the program ends, because
+  /// the program itself prints that.
   void log_end(const std::string& line);
   void progress(const Progress& progress);
   /// Returns where the progress of work before the training, such as reading a file, may be shown:
-  /// on a terminal, unless quiet.
+  /// on a terminal, or nowhere if the reporter is quiet. Such progress may depend on private data.
   Busy::Shown shown_work() const {
     return has_bar() ? Busy::Shown::on_terminal : Busy::Shown::never;
   }
-  /// Shows the progress of work before the training as a bar, if stderr is a terminal. share:
-  /// fraction done, 0 to 1.
+  /// Shows the progress of work before the training as a bar, if stderr is a terminal. what:
+  /// description of the work. share: fraction that is done, 0 to 1.
   void work(const std::string& what, double share);
   /// Returns the object that measures the durations of the program's phases.
   Timings& timings() { return *timings_; }
-  /// Returns the same object, for a thread that may outlive the reporter.
+  /// Returns the object of timings(), as a shared pointer for a thread that may outlive the
+  /// reporter.
   std::shared_ptr<Timings> shared_timings() const { return timings_; }
-  /// Reports the duration of each phase. are_public: whether every reader of stderr may see them;
-  /// if not, they are reported to the owner alone.
+  /// Reports the duration of each phase of the program. are_public: whether everyone who can read
+  /// stderr may see them; if false, they are reported to the run's owner only (report_to_owner).
   void show_timings(bool are_public);
 
  private:
@@ -102,8 +107,9 @@ class Reporter {
   void clear_bar();
 
   LogForm form_;
-  std::shared_ptr<spdlog::logger> log_;       ///< logger of stderr
-  std::shared_ptr<spdlog::logger> file_log_;  ///< logger of the log file; null without one
+  std::shared_ptr<spdlog::logger> log_;  ///< logger that writes to stderr
+  /// Logger that writes to the log file; null if there is none.
+  std::shared_ptr<spdlog::logger> file_log_;
   bool quiet_;
   bool terminal_;
   bool bar_shown_ = false;

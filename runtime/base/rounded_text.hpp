@@ -3,13 +3,14 @@
 
 namespace cudp {
 
-/// Returns a number as text with six digits, rounded up, so that an upper bound that is copied from
-/// a table stays one. Requires value finite and >= 0.
+/// Returns a number as text with six significant digits, rounded up, so that the text of an upper
+/// bound is an upper bound, too. Requires value finite and >= 0.
 std::string rounded_up(double value);
-/// Returns a number as text with six digits, rounded down, e.g. a lower bound. Requires value
-/// finite and >= 0.
+/// Returns a number as text with six significant digits, rounded down, so that the text of a lower
+/// bound is a lower bound, too. Requires value finite and >= 0.
 std::string rounded_down(double value);
-/// Returns a number as text with three digits, rounded up, for sentences: 1.99999 is "2".
+/// Returns a number as text with three significant digits, rounded up, for use in sentences:
+/// 1.99999 is "2".
 std::string short_rounded_up(double value);
 
 }  // namespace cudp

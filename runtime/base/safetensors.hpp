@@ -11,22 +11,24 @@ namespace cudp {
 
 /// Content of a safetensors file: parameters with names and shapes, and a map of texts.
 struct TensorFile {
-  std::vector<ParameterTensor> tensors;  ///< only name, shape, offset and size are used
-  std::vector<float> values;             ///< values of all tensors, at their offsets
+  /// Of each: name, shape, offset in `values` and size; other members are not used.
+  std::vector<ParameterTensor> tensors;
+  std::vector<float> values;  ///< values of all tensors, each tensor's at its offset
   std::map<std::string, std::string> metadata;
 };
 
-/// Returns the bytes of a safetensors file: 64-bit header length, JSON header, float32 data that
-/// starts at a multiple of 64 bytes. The same input gives the same bytes.
+/// Returns the bytes of a safetensors file: 64-bit length of the header, JSON header, float32
+/// numbers from a multiple of 64 bytes on. The same input gives the same bytes.
 std::string encode_safetensors(const TensorFile& file);
 
-/// Reads a file of float32 tensors, made by encode_safetensors or another writer. `source` names
-/// the file in errors. Throws InputError if the file is malformed.
+/// Reads a safetensors file of float32 tensors, written by encode_safetensors() or another program.
+/// source: name of the file in error messages. Throws InputError if the file is malformed, or has
+/// tensors of another type.
 TensorFile decode_safetensors(std::string_view bytes, const std::string& source);
 
-/// Reads the tensors of floating-point numbers (F16, BF16, F32, F64), converted to float32, and
-/// skips tensors of other types. Throws InputError if the file is malformed, or on a number that is
-/// not finite.
+/// Reads the tensors of floating-point numbers (F16, BF16, F32, F64) in a safetensors file,
+/// converted to float32; skips tensors of other types. source: name of the file in error messages.
+/// Throws InputError if the file is malformed, or on a number that is not finite.
 TensorFile decode_floats(std::string_view bytes, const std::string& source);
 
 /// A matrix of floats, row-major.
@@ -37,9 +39,10 @@ struct Matrix {
 };
 
 /// Reads one matrix of float32 or float16 numbers from a safetensors file: the tensor with that
-/// name, or if `name` is empty the only one with two dimensions. Other tensors may have any type.
-/// Throws InputError, with the names of the matrices in the file, if `name` does not determine one;
-/// and on a number that is not finite.
+/// name, or if `name` is empty the only one with two dimensions. source: name of the file in error
+/// messages. Other tensors of the file may have any type. Throws InputError, with the names of the
+/// matrices in the file, if it has no tensor of that name, or `name` is empty and there is not
+/// exactly one matrix; also if a number is not finite.
 Matrix decode_matrix(std::string_view bytes, const std::string& source, const std::string& name);
 
 }  // namespace cudp

@@ -22,8 +22,9 @@ class ThreadTeam {
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// Calls task(index, thread) for index 0..count-1, thread in 0..size()-1, and returns when all
-  /// are done. Rethrows the first exception of a task. Not reentrant.
+  /// Calls task(index, thread) for each index from 0 to count - 1; `thread`, from 0 to size() - 1,
+  /// is the thread that calls. Returns when all calls have returned. If a task throws, rethrows the
+  /// first exception. A task must not call run().
   void run(std::size_t count, const std::function<void(std::size_t index, int thread)>& task);
 
  private:
@@ -47,8 +48,8 @@ class ThreadTeam {
 int available_cores();
 /// Returns the number of cores of this node, whatever this process may use.
 int cores_of_node();
-/// From now on, available_cores() returns this process's part of the cores if they are divided
-/// evenly among `processes` processes.
+/// Limits this process to its share of the cores: from now on available_cores() returns the number
+/// of cores divided evenly among `processes` processes.
 void share_cores(int processes);
 
 }  // namespace cudp

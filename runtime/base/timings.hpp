@@ -7,11 +7,12 @@
 
 namespace cudp {
 
-/// Wall and processor time of the phases of a program, for `cudp train --timings`. The main thread
-/// is in one phase at a time; work of other threads is listed separately.
+/// Wall time and processor time of the phases of a program (such as reading data and training), for
+/// `cudp train --timings`. The main thread is in one phase at a time; the work of other threads is
+/// listed separately.
 class Timings {
  public:
-  /// Wall time and processor time. [seconds]
+  /// Wall time and processor time [seconds].
   struct Duration {
     double wall = 0.0;
     double cpu = 0.0;
@@ -21,25 +22,26 @@ class Timings {
     Duration spent;
   };
 
-  /// Starts with a phase "program start". Its wall time is set to the processor time that the
-  /// process has used, because a program does not know when it was started.
+  /// Begins the phase "program start". Its wall time is set to the processor time that the process
+  /// has used so far, because a program does not know when it was started.
   Timings();
   Timings(const Timings&) = delete;
   Timings& operator=(const Timings&) = delete;
   ~Timings() = default;
 
-  /// Ends the current phase of the main thread and starts another. Durations of phases with the
-  /// same name are added. The processor time of a phase includes all threads, and child processes
-  /// that ended in it. Called by the main thread only.
+  /// Ends the current phase of the main thread and begins the phase with this name. If a phase of
+  /// the same name ended before, durations are added. The processor time of a phase includes all
+  /// threads, and child processes that ended in it. Must be called by the main thread.
   void enter(std::string_view phase);
 
-  /// Adds the duration of work that the calling thread did in parallel to the main thread's phases.
-  /// work: name of it. Thread-safe.
+  /// Adds the duration of work that the calling thread did while the main thread continued with its
+  /// phases. work: name of the work. Thread-safe.
   void add_beside(std::string_view work, Duration spent);
 
-  /// Returns the phases so far in the order in which they first began, including the current one.
+  /// Returns the main thread's phases so far, the current one included, in the order in which they
+  /// first began.
   std::vector<Phase> phases() const;
-  /// Returns the work of other threads, in the order in which it was first added.
+  /// Returns the work of other threads (add_beside()), in the order in which it was first added.
   std::vector<Phase> beside() const;
 
  private:
@@ -48,13 +50,13 @@ class Timings {
   std::vector<Phase> phases_;
   std::size_t current_ = 0;
   std::chrono::steady_clock::time_point wall_ = std::chrono::steady_clock::now();
-  double cpu_ = 0.0;  ///< processor time of the process when the current phase began
+  double cpu_ = 0.0;  ///< processor time that the process had used when the current phase began
 
   mutable std::mutex mutex_;  ///< guards beside_
   std::vector<Phase> beside_;
 };
 
-/// Measures wall and processor time of the calling thread since construction.
+/// Measures the wall time and the processor time of the calling thread from its construction on.
 class ThreadClock {
  public:
   ThreadClock();
@@ -65,8 +67,8 @@ class ThreadClock {
   double cpu_;
 };
 
-/// Returns the lines of a table: a row for each phase and for each work of other threads, and the
-/// sum of the phases.
+/// Returns the lines of a table with wall and processor time: one for each phase and for each work
+/// of other threads, and one for the sum of the phases.
 std::vector<std::string> timings_table(const Timings& timings);
 
 }  // namespace cudp

@@ -54,7 +54,8 @@ inline constexpr Choice<Device> kDevices[] = {
 inline constexpr Choice<Loss> kTargetLosses[] = {{"squared", Loss::squared},
                                                  {"huber", Loss::huber}};
 
-/// Returns the name of a value; "" if the list has none.
+/// Returns the name that an enumeration value has in the list of choices; "" if it is not in the
+/// list.
 template <class E>
 std::string_view choice_name(std::span<const Choice<E>> choices, E value) {
   for (const Choice<E>& c : choices)
@@ -65,7 +66,7 @@ inline std::string_view name_of(Clipping c) { return choice_name<Clipping>(kClip
 inline std::string_view name_of(Generator g) { return choice_name<Generator>(kGenerators, g); }
 inline std::string_view name_of(Precision p) { return choice_name<Precision>(kPrecisions, p); }
 inline std::string_view name_of(Normalise n) { return choice_name<Normalise>(kNormalises, n); }
-/// Returns the name of a loss of a regression target.
+/// Returns the name, in settings, of a loss for a regression target; "" if it is another loss.
 inline std::string_view name_of(Loss l) { return choice_name<Loss>(kTargetLosses, l); }
 inline std::string_view name_of(Features f) { return choice_name<Features>(kFeatures, f); }
 

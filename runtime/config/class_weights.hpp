@@ -11,20 +11,20 @@ namespace cudp {
 /// have any scale, because every method divides them by the largest. The sensitivity is therefore
 /// the same with and without weights (privacy/README.md, "What an example adds").
 
-/// Returns the option --class-weights.
+/// Returns the option --class-weights (its key, help text and parser).
 Option class_weights_option();
 
-/// Throws InputError unless the list is empty or has a weight for each class of the data.
+/// Throws InputError unless the list of weights is empty or has exactly one weight for each class.
 void check_class_weights(const std::vector<double>& weights, int classes);
 
-/// Returns the weights as engines use them: each divided by the largest, [classes]; empty without
-/// weights.
+/// Returns the weights in the form that engines use: each divided by the largest, [classes]; empty
+/// if `weights` is empty.
 std::vector<float> relative_class_weights(const std::vector<double>& weights);
-/// Returns the weights as engines of linear models with two classes take them, each divided by the
-/// largest. weights: two numbers, or empty.
+/// Returns the weights in the form that engines of linear models with two classes use: each divided
+/// by the largest. weights: two numbers, or empty for equal weights.
 SignWeights sign_weights(const std::vector<double>& weights);
 
-/// Returns the weights in the form of the option: "1,20".
+/// Returns the weights as text, as a user types them for the option: "1,20".
 std::string class_weights_text(const std::vector<double>& weights);
 
 }  // namespace cudp

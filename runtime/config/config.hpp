@@ -24,7 +24,7 @@ namespace cudp {
 struct Device {
   enum class Kind { automatic, cpu, cuda };
   Kind kind = Kind::automatic;
-  int number = 0;  ///< index of a CUDA device
+  int number = 0;  ///< index of a CUDA device; not used for other kinds
 
   static const Device automatic, cpu, cuda;
   friend constexpr bool operator==(const Device& a, const Device& b) { return a.kind == b.kind; }
@@ -61,8 +61,9 @@ class MethodOptions {
   std::map<std::type_index, std::any> structs_;
 };
 
-/// All settings of `cudp train`. The initial value of a member is its default. The table in
-/// settings/options.cpp, or the method's own file, has the meaning and the range of each.
+/// All settings of `cudp train`. The initial value of a member is its default. The meaning and
+/// range of each setting are in the table in settings/options.cpp, or in the file of the method
+/// that it belongs to.
 struct TrainConfig {
   // Settings of the data.
   std::string dataset;
@@ -94,7 +95,7 @@ struct TrainConfig {
   std::optional<double> feature_sigma;
 
   // Settings of the model.
-  std::string model;  ///< empty: chosen for the data in training/prepare.cpp
+  std::string model;  ///< name of the model; empty: training/prepare.cpp chooses one for the data
   std::string activation;
   std::string loss;  ///< regression loss: squared (also if empty) or huber
   /// Threshold of the Huber loss [unit of the target]; not set: a tenth of the range between the
@@ -110,7 +111,7 @@ struct TrainConfig {
   std::optional<double> delta;
   std::optional<double> sigma;
   privacy::AccountantKind accountant = privacy::AccountantKind::best;
-  double clip_norm = 1.0;  ///< clipping norm C; the option is --clip
+  double clip_norm = 1.0;  ///< clipping norm C; its option is --clip
   Clipping clipping = Clipping::flat;
   Sampling sampling = Sampling::poisson;
   Generator rng = Generator::chacha20;
@@ -120,11 +121,11 @@ struct TrainConfig {
   bool fresh_noise_allowed = false;
 
   // Settings of the training.
-  std::string method = "dpsgd";  ///< name in methods/registry.cpp
+  std::string method = "dpsgd";  ///< name of the training method, one of methods/registry.cpp
   MethodOptions method_options;
   std::string preset;
-  /// Whether `cudp tune` chose the settings, with its choice covered by the guarantee; no user sets
-  /// this.
+  /// Whether `cudp tune` chose these settings, and the privacy guarantee covers that choice. Set by
+  /// the program only.
   bool tuned = false;
   std::int64_t batch = 512;
   std::optional<std::int64_t> epochs = 20;
@@ -146,8 +147,8 @@ struct TrainConfig {
 
   // Settings of the machine.
   Device device = Device::automatic;
-  Precision precision =
-      Precision::tf32;  ///< training/prepare.cpp replaces it by the precision that is used
+  /// Requested precision; training/prepare.cpp replaces it by the precision that is used.
+  Precision precision = Precision::tf32;
   EvaluateWith evaluate_with = EvaluateWith::ours;
   RowsIn rows_in = RowsIn::automatic;
   std::int64_t threads = 0;
@@ -155,7 +156,8 @@ struct TrainConfig {
   std::int64_t ranks = 1;
   bool share_device = false;
   SumBy sum_by = SumBy::automatic;
-  double rank_timeout = 600.0;  ///< [seconds]
+  /// How long a rank (process) waits for another one before the training fails [seconds].
+  double rank_timeout = 600.0;
 
   // Settings of the output.
   std::string config;
@@ -169,7 +171,7 @@ struct TrainConfig {
   bool quiet = false;
   bool timings = false;
 
-  /// Returns the options of type Options, e.g. those of a method.
+  /// Returns the struct of options of type Options, e.g. those of a training method.
   template <class Options>
   Options& of() {
     return method_options.of<Options>();

@@ -5,8 +5,8 @@ namespace cudp {
 
 /// Settings for watching a training. They do not affect the result and are not stored with the run.
 struct LogOptions {
-  std::string tensorboard;  ///< folder for an event file; empty: none
-  bool json = false;        ///< log as lines of JSON
+  std::string tensorboard;  ///< folder for a TensorBoard event file; empty: no such file
+  bool json = false;        ///< write log lines as JSON
 };
 
 }  // namespace cudp

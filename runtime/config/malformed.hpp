@@ -2,10 +2,10 @@
 
 namespace cudp {
 
-/// Treatment of a cell that cannot be read as its column's kind, and of a row with a wrong number
-/// of cells.
+/// What to do with a cell of a table that cannot be read as its column's kind, and with a row that
+/// has a wrong number of cells.
 enum class Malformed {
-  refuse,  ///< an error
+  refuse,  ///< end with an error
   missing  ///< treat the cell, or each cell of the row, as missing
 };
 

@@ -2,8 +2,8 @@
 
 namespace cudp {
 
-/// How the features of each example are normalised before they enter the model. No other example is
-/// used for it.
+/// How the features of each example are normalised before they enter the model. The result depends
+/// on that example only.
 enum class Normalise {
   none,
   unit,  ///< divide by the L2 norm

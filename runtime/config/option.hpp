@@ -32,46 +32,51 @@ struct ValueRange {
 /// Kind of an option's value. A list is a text of parts, separated by commas.
 enum class ValueKind { toggle, integer, number, text, list };
 
-/// Whether a setting is written to release/, and whether a resumed run may change it.
+/// Role of a setting: whether it is written to release/, the folder of public files, and whether a
+/// resumed run may change it.
 enum class Scope {
   experiment,  ///< affects the result: released, fixed for the life of a run
-  origin,      ///< source of other settings: released, may change on resume
+  origin,      ///< states where other settings come from: released, may change on resume
   machine,     ///< concerns the machine: stored in the private folder, may change on resume
   command      ///< applies to this call of the command only
 };
 
-/// An option: a row of the table that defines command line, TOML files, presets and stored
-/// settings. Commands other than `train` have rows of their own, and some in common with it.
+/// An option of a command. A table of options defines the command line, TOML files, presets and
+/// stored settings. The table is that of `cudp train`; other commands have some of its rows, and
+/// rows of their own.
 struct Option {
-  std::string key;          ///< "batch" for the flag "--batch"
+  std::string key;          ///< name of the option, e.g. "batch" for the flag "--batch"
   bool positional = false;  ///< given by position instead of by name; required unless may_lack
   bool may_lack = false;    ///< a positional option that is not required
   /// Key of another option without which this one has no effect; "" if there is none.
   std::string needs;
   std::string group;
-  /// For an option of a method: key of a general option. If set, --help lists this option after
-  /// that one; if empty, in the method's own group.
+  /// Used for an option of a training method: key of a general option, after which --help lists
+  /// this one. Empty: --help lists it in the method's own group.
   std::string listed_after;
   std::string value_name;
   std::string help;
   ValueKind kind = ValueKind::text;
   Scope scope = Scope::experiment;
-  /// Name of a group of mutually exclusive options, or "". Setting one of them also clears values
-  /// of the others that come from sources of lower priority.
+  /// Name of a group of mutually exclusive options; "" if it is in none. Setting one option of a
+  /// group also clears the values that others have from sources of lower priority, such as a
+  /// preset.
   std::string instead_of;
   std::vector<std::string> choices;  ///< allowed texts; empty: any
   std::optional<ValueRange> range;   ///< allowed integers or numbers
 
-  /// Checks the value and stores it in the config. Throws InputError: "POSITION: expected ...,
-  /// found ...".
+  /// Checks the value and stores it in the config. place: position of the value (flag, or file and
+  /// line), for messages. Throws InputError, "POSITION: expected ..., found ...", if the value is
+  /// not valid.
   std::function<void(TrainConfig&, const Value&, const std::string& place)> set;
   /// Returns the value in the config; nullopt if an optional setting is not set.
   std::function<std::optional<Value>(const TrainConfig&)> get;
-  std::function<void(TrainConfig&)> clear;  ///< defined for optional settings only
+  /// Removes the value from the config; null unless the setting is optional.
+  std::function<void(TrainConfig&)> clear;
 };
 
 /// Parses the text of an option's value on the command line. place: its position, for messages.
-/// Throws InputError.
+/// Throws InputError if the text is not a value of the option's kind.
 Value parse_value(const Option& option, const std::string& text, const std::string& place);
 
 /// Formats a value as in TOML: true, 512, 0.5, "text".

@@ -41,14 +41,15 @@ inline constexpr Range kWhole{.low = 0.0, .high = 0x1p62, .text = "a whole numbe
 inline constexpr Range kAboveZero{.low = 0.0, .text = "a number > 0", .low_open = true};
 inline constexpr Range kFromZero{.low = 0.0, .text = "a number >= 0"};
 
-/// Splits a list at commas. place: position of the value, for messages. Throws InputError if the
-/// value is not a text.
+/// Returns the parts of a list, which is a text with commas between the parts. place: position of
+/// the value, for messages. Throws InputError if the value is not a text.
 std::vector<std::string> parts_of(const Value& value, const std::string& place);
 
-/// Parses a number. place: its position, for messages. Throws InputError unless it is in the range.
+/// Parses a number. place: position of the text, for messages. Throws InputError unless the text is
+/// a number in the range.
 double number_in(const ValueRange& range, const std::string& text, const std::string& place);
 
-/// Throws InputError: "POSITION: expected EXPECTED, found VALUE".
+/// Throws InputError with the text "PLACE: expected EXPECTED, found FOUND".
 [[noreturn]] void refuse(const std::string& place, const std::string& expected, const Value& found);
 
 template <class T>
@@ -62,8 +63,8 @@ struct Inner<std::optional<T>> {
   static constexpr bool optional = true;
 };
 
-/// Returns the struct that has the member: TrainConfig itself, or the options of a method or a
-/// command stored in it.
+/// Returns the struct of type Owner that has an option's member: the config itself if Owner is
+/// TrainConfig, else the struct of a method's or command's options that is stored in the config.
 template <class Owner>
 Owner& owner_of(TrainConfig& c) {
   if constexpr (std::is_same_v<Owner, TrainConfig>)
@@ -87,8 +88,9 @@ Value as_value(const T& x) {
     return x;
 }
 
-/// Makes an option that stores its value in a member of type T or optional<T>. convert(value,
-/// place): must return the value as a T, or throw InputError if it is not valid.
+/// Makes an option that stores its value in `member`, of type T or optional<T>. convert(value,
+/// place): must return the value as a T, or throw InputError if it is not valid. value_name:
+/// placeholder for the value in --help.
 template <class Owner, class M, class Convert>
 Option row(const char* key, const char* value_name, const char* help, ValueKind kind,
            M Owner::*member, Convert convert) {
@@ -164,7 +166,8 @@ Option toggle(const char* key, bool Owner::*member, const char* help) {
              });
 }
 
-/// Makes an option whose value is a comma-separated list of texts, or of numbers in this range.
+/// Makes an option whose value is a comma-separated list of texts, or of numbers in `range`.
+/// value_name: placeholder for the value in --help.
 template <class Owner, class T>
 Option list(const char* key, const char* value_name, std::vector<T> Owner::*member, Range range,
             const char* help) {
@@ -187,7 +190,7 @@ Option list(const char* key, const char* value_name, std::vector<T> Owner::*memb
   return o;
 }
 
-/// Returns the option, with its text value restricted to `names`.
+/// Returns the option `o`, changed so that its value must be one of the texts in `names`.
 inline Option one_of(Option o, std::vector<std::string> names) {
   o.choices = std::move(names);
   o.set = [set = o.set, names = o.choices](TrainConfig& c, const Value& v,
@@ -202,8 +205,8 @@ inline Option one_of(Option o, std::vector<std::string> names) {
   return o;
 }
 
-/// Makes an option whose value is one of an enumeration, named as in `choices`, which must outlive
-/// the option.
+/// Makes an option whose value is one of an enumeration. choices: the enumeration's values with
+/// their names; must outlive the option.
 template <class Owner, class E>
 Option choice(const char* key, E Owner::*member, std::span<const Choice<E>> choices,
               const char* help) {
@@ -232,13 +235,15 @@ inline Option positional(Option o) {
   return o;
 }
 
-/// Makes an option that is given by position and may be left out.
+/// Returns the option `o`, changed so that it is given by position instead of by name, and may be
+/// left out.
 inline Option optional_positional(Option o) {
   o.may_lack = true;
   return positional(std::move(o));
 }
 
-/// Declares that the option has no effect without another option, `key`.
+/// Returns the option `o`, changed so that it has no effect unless the option with the key `key` is
+/// set.
 inline Option needs(const char* key, Option o) {
   o.needs = key;
   return o;

@@ -4,17 +4,18 @@
 
 namespace cudp {
 
-/// Settings of a run's reports: figures of test rows (given or held out), curves, model card,
-/// progress file.
+/// Settings of the reports that a run writes: figures of test rows (given or held out), pictures of
+/// curves, model card, progress file.
 struct ReportOptions {
-  /// Threshold for two classes: the second class is predicted for a held-out row if its probability
-  /// is at least this. If empty, the more probable class is predicted.
+  /// Threshold for models with two classes: the second class is predicted for a held-out row if its
+  /// predicted probability is at least this. If empty, the more probable class is predicted.
   std::optional<double> holdout_threshold;
-  /// Metric to draw in curves.png, a name in kSchemaMetrics (data/schema.hpp); empty: the schema's
-  /// metric.
+  /// Metric to draw in curves.png, one of the names in kSchemaMetrics (data/schema.hpp); empty: the
+  /// metric that the data set's schema states.
   std::string metric;
   std::string license;  ///< licence of the model, for its model card; empty: not stated
-  /// File with the run's progress for a monitoring system (run/metrics_file.hpp); empty: none.
+  /// Path of a file with the run's progress, which a monitoring system reads
+  /// (run/metrics_file.hpp); empty: no such file.
   std::string metrics_file;
 };
 

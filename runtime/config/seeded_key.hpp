@@ -8,11 +8,11 @@ namespace cudp {
 class ReleaseObserver;  // runtime/gate/release_observer.hpp
 
 /// Proof that a run is seeded: can be constructed only for a run whose random key is derived from a
-/// seed. Anyone who guesses the seed has the key, so such a run is not for release anyway, and its
-/// sums before noise may be recorded (runtime/gate/release_observer.hpp).
+/// seed. Anyone who guesses the seed has the key, so the model of such a run must not be released
+/// anyway, and its sums before noise may be recorded (runtime/gate/release_observer.hpp).
 class SeededKey {
  public:
-  /// Throws InputError if the config has no --seed.
+  /// Throws InputError if the config has no --seed, so that the run's key is random.
   explicit SeededKey(const TrainConfig& config);
 
   std::int64_t seed() const { return seed_; }
@@ -21,8 +21,9 @@ class SeededKey {
   std::int64_t seed_;
 };
 
-/// Throws InputError if the release observer is a SecretObserver, which receives secrets, and the
-/// config has no --seed: no run that is for release may have one.
+/// Throws InputError if the release observer is a SecretObserver, which receives secrets such as
+/// sums before noise, and the config has no --seed: the model of such a run may be released.
+/// release_observer: may be null.
 void check_release_observer(const ReleaseObserver* release_observer, const TrainConfig& config);
 
 }  // namespace cudp

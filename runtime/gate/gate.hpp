@@ -17,11 +17,12 @@
 
 namespace cudp {
 
-/// The entry of the ledger to which a release is charged.
+/// The entry of the ledger (list of charges) to which a release is charged.
 struct Charge {
   privacy::Mechanism mechanism;
-  /// Index of the release among the ledger's numbered releases (such as training steps). Empty for
-  /// a release without a number, which was charged in advance, before the first numbered one.
+  /// Index of the release among the ledger's numbered releases, such as training steps. Empty for a
+  /// release without an index; such a release is charged in advance, before the first one with an
+  /// index.
   std::optional<std::uint64_t> number;
   std::uint64_t count = 1;  ///< number of releases, with consecutive indices from `number`
   /// Number of releases that together are one output of the mechanism, charged once, e.g. 2 if a
@@ -31,23 +32,25 @@ struct Charge {
   bool operator==(const Charge&) const = default;
 };
 
-/// Interface of the privacy budget: approves each release before its noise is drawn. Implemented by
-/// PrivacyBudget (privacy_budget.hpp).
+/// Interface of the privacy budget: it approves or refuses each release before the noise of the
+/// release is drawn. Implemented by PrivacyBudget (privacy_budget.hpp).
 class ReleaseAuthority {
  public:
   ReleaseAuthority() = default;
   ReleaseAuthority(const ReleaseAuthority&) = delete;
   ReleaseAuthority& operator=(const ReleaseAuthority&) = delete;
   virtual ~ReleaseAuthority() = default;
-  /// Returns whether the release may be made. If true, its charge is in the ledger on disk: written
-  /// now, or earlier under the same random key, which gives the same noise again.
+  /// Returns whether the release may be made. If true, its charge is in the ledger on disk: either
+  /// it was written now, or it was written earlier under the same random key, which gives the same
+  /// noise again.
   [[nodiscard]] virtual bool admit(const Charge& charge) = 0;
 };
 
-/// Public properties of a release of sums with Gaussian noise. They are fixed before the sums are
-/// computed.
+/// Public properties of a release: which sums are released, and with how much Gaussian noise. They
+/// are fixed before the sums are computed.
 struct GaussianRelease {
-  std::string_view name;  ///< name of the released value, for users
+  /// Name of the released value, shown to users and listed in the certificate.
+  std::string_view name;
   /// Random stream of the noise; together with `step` it selects the random numbers.
   Stream purpose;
   std::uint64_t step;
@@ -56,14 +59,15 @@ struct GaussianRelease {
   double noise_std;
   /// L2 sensitivity of the sums, if one example is added or removed [unit of the sums]
   double sensitivity;
-  /// How the release is charged. Its mechanism is Gaussian, PoissonGaussian, or AllocatedGaussian
-  /// for a step of an epoch, with a noise multiplier of at most noise_std / sensitivity.
+  /// How the release is charged. The mechanism is Gaussian, PoissonGaussian, or for a step of an
+  /// epoch under random allocation AllocatedGaussian. Its noise multiplier must be at most
+  /// noise_std / sensitivity.
   Charge charge;
 
   bool operator==(const GaussianRelease&) const = default;
 };
 
-/// A release that a gate has made.
+/// A release that a gate has made: its public properties and its size.
 struct Released {
   GaussianRelease release;
   std::size_t dimension;  ///< number of released values
@@ -73,8 +77,8 @@ struct Released {
 
 class ReleaseObserver;  // release_observer.hpp
 
-/// Releases private sums on the host: has the budget charged, then adds Gaussian noise. No other
-/// code on the host adds noise to sums. For sums S, which are integer multiples of g, it releases
+/// Releases private sums on the host: charges the budget, then adds Gaussian noise. No other code
+/// on the host adds noise to sums. For sums S, which are integer multiples of g, it releases
 ///   R = S + g K,   K_j the integer nearest to (sigma / g) Z_j (kernels/random/rounded_normal.hpp)
 /// Since S is in g Z^d, R = g round((S + sigma Z) / g). R is therefore post-processing of the
 /// continuous Gaussian mechanism's output: a privacy bound proved for that mechanism holds for R to
@@ -85,43 +89,46 @@ class ReleaseObserver;  // release_observer.hpp
 /// the released values to this gate's release observer.
 class Gate {
  public:
-  /// authority: approves releases. release_observer: receives released values; may be null. Both
-  /// must outlive the gate. earlier: the values that the run released before it was interrupted.
+  /// authority: approves or refuses each release. release_observer: receives released values; may
+  /// be null. Both must outlive the gate. key: random key from which noise is drawn. earlier:
+  /// values that the run released before it was interrupted.
   Gate(Generator generator, SharedKey key, ReleaseAuthority& authority,
        std::vector<privacy::NoisyValue> earlier = {}, ReleaseObserver* release_observer = nullptr);
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
   ~Gate() = default;
 
-  /// Releases sums with noise: returns R = S + g K, [d]. sums: S / g, integers. S / g + K is
-  /// computed modulo 2^64 in two's complement, multiplied by g and rounded to double; both are
-  /// post-processing of R.
+  /// Releases d sums S with noise: returns R = S + g K, [d], where g is the grid and K the noise in
+  /// multiples of g. sums: S / g, integers. S / g + K is computed modulo 2^64 in two's complement,
+  /// multiplied by g and rounded to double; both are post-processing of R.
   ///
   /// Throws std::invalid_argument if g is not a power of two, if noise_std / g is not in [2^16,
   /// 2^40], if the sensitivity is not positive, or if there are no sums. Throws std::logic_error if
-  /// the authority refuses the release, if there is less noise than the charge states, or if this
-  /// gate has made a release for the same purpose and step before: two sums with the same noise
-  /// reveal their difference.
+  /// the privacy budget refuses the release, if there is less noise than the charge states, or if
+  /// this gate has made a release for the same purpose and step before: two sums with the same
+  /// noise reveal their difference.
   std::vector<double> release(const GaussianRelease& release, std::span<const std::int64_t> sums);
   double release(const GaussianRelease& release, std::int64_t sum);
 
-  /// Makes all releases for this purpose draw their noise from another key. Call before the first
-  /// of them.
+  /// Makes all releases with this random stream draw their noise from `key` instead of the gate's
+  /// own key. Must be called before the first of them.
   void use_key(Stream purpose, SharedKey key);
 
-  /// Makes a release of one sum S whose noise an engine adds where it computes S: returns K, the
-  /// noise in multiples of the grid g. The engine must return nothing about S but S / g + K modulo
-  /// 2^64. Throws the exceptions of release(), and std::logic_error if the gate has a release
-  /// observer, to which the released value could not be passed.
+  /// Makes a release of one sum S for an engine (code that computes training steps on a device),
+  /// which adds the noise where it computes S: returns K, the noise in multiples of the grid g. The
+  /// engine must return nothing about S but S / g + K modulo 2^64. Throws the exceptions of
+  /// release(), and std::logic_error if the gate has a release observer, to which the released
+  /// value could not be passed.
   std::int64_t draw_noise(const GaussianRelease& release);
 
-  /// Charges a release and returns true, or returns false if the budget does not allow it.
-  /// release() also calls this, but throws if it is refused; so a caller that can continue without
-  /// the release calls this first. A numbered release is charged only once.
+  /// Charges a release to the privacy budget. Returns true, or false if the budget does not allow
+  /// the release. release() charges, too, but throws if it is refused; a caller that can continue
+  /// without the release therefore calls this first. A release with an index is charged only once.
   [[nodiscard]] bool admit(const Charge& charge) { return authority_.admit(charge); }
 
   /// Returns the random stream for draws other than the noise of sums, such as batches and noisy
-  /// choices.
+  /// choices. number: index of the draw, e.g. the step; with the key and `purpose` it determines
+  /// the random numbers.
   RandomStream stream(Stream purpose, std::uint64_t number) const {
     return {generator_, key_.key(), purpose, number};
   }
@@ -129,7 +136,7 @@ class Gate {
   /// Returns the object that receives all released values of this training; null if there is none.
   ReleaseObserver* release_observer() const { return release_observer_; }
 
-  /// Returns the releases that this gate has made, in order.
+  /// Returns the releases that this gate has made, in order, without those before an interruption.
   const std::vector<Released>& released() const { return released_; }
   /// Returns the releases of the run, including those before an interruption, in order. Equal
   /// consecutive releases are merged into one entry with a count.
@@ -151,11 +158,11 @@ class Gate {
   std::set<std::pair<Stream, std::uint64_t>> used_;
 };
 
-/// Returns a grid g for a release: a power of two of which sums and noise are integer multiples.
-/// coarsest: a power of two of which the sums are integer multiples. g is `coarsest`, or a smaller
-/// power of two if noise_std / g would otherwise be below 2^20. noise_std / g exceeds its range
-/// only if noise_std is above 2^40 coarsest. Throws std::invalid_argument unless noise_std is
-/// finite and > 0.
+/// Returns a grid g for a release with Gaussian noise: a power of two of which sums and noise are
+/// integer multiples. coarsest: a power of two of which the sums are integer multiples. g is
+/// `coarsest`, or a smaller power of two if noise_std / g would otherwise be below 2^20. noise_std
+/// / g exceeds its maximum, 2^40, only if noise_std is above 2^40 coarsest. Throws
+/// std::invalid_argument unless noise_std is finite and > 0.
 double noise_grid(double noise_std, double coarsest);
 
 /// Returns sum / grid as an integer, modulo 2^64. grid: a power of two. A sum that is not an

@@ -18,46 +18,49 @@ namespace cudp {
 /// release.
 class PrivacyBudget : public ReleaseAuthority {
  public:
-  /// For a mechanism that was charged without a release number, e.g. the noisy number of examples:
-  /// how many of its releases were made. Checkpoints store it, so that a resumed run does not
-  /// release more than was charged.
+  /// For a mechanism that was charged without an index, e.g. the noisy number of examples: how many
+  /// of its releases were made. Checkpoints store it, so that a resumed run does not release more
+  /// than was charged.
   struct UsedCharge {
     privacy::Mechanism mechanism;
     std::uint64_t parts = 1;
-    std::uint64_t count = 0;  ///< number of parts used
+    std::uint64_t count = 0;  ///< number of parts of such releases that were made (Charge::parts)
     bool operator==(const UsedCharge&) const = default;
   };
   /// Callback that writes the ledger to disk. The write must be complete when it returns.
   using Save = std::function<void(const privacy::Ledger&)>;
 
-  /// used_charges: the releases without a number that were made so far. Throws
-  /// std::invalid_argument if the ledger has spent more than its budget.
+  /// ledger: the charges so far. save: writes the ledger to disk. used_charges: the releases
+  /// without an index that were made so far. Throws std::invalid_argument if the ledger has spent
+  /// more than its budget.
   PrivacyBudget(privacy::Ledger ledger, Save save, std::vector<UsedCharge> used_charges = {});
 
-  /// Replaces the current ledger by `ledger`, which adds the charges of the training's privacy
-  /// plan. Throws std::invalid_argument if `ledger` has spent more than its budget,
-  /// std::logic_error if it lacks a release that was made already.
+  /// Replaces the current ledger by `ledger`, which must have all its releases and adds the charges
+  /// that the training has planned; writes it to disk. Throws std::invalid_argument if `ledger` has
+  /// spent more than its budget, std::logic_error if it lacks a release that was charged already.
   void plan(privacy::Ledger ledger);
 
-  /// Approves or refuses a release. A release without a number needs a charge of the same mechanism
-  /// in the ledger that no earlier release has used. When a lost key has been replaced, none of
-  /// these charges is available, because it is unknown which of them were used under the old key.
+  /// Approves or refuses a release. A release without an index needs a charge in the ledger, of the
+  /// same mechanism, that no earlier release has used. After a lost key was replaced, none of these
+  /// charges is available, because it is unknown which of them were used under the old key.
   bool admit(const Charge& charge) override;
-  /// Returns whether release `number` may be made. If true, it has been charged, and the ledger is
-  /// on disk.
+  /// Charges the release with this index, unless it was charged under the current key before.
+  /// Returns true if it may be made; then the ledger on disk has the charge. Returns false if the
+  /// budget does not suffice.
   [[nodiscard]] bool authorise(std::uint64_t number, const privacy::Mechanism& mechanism);
-  /// Returns whether all of these releases, numbered consecutively from `first`, may be made. If
-  /// true, all have been charged, and the ledger is on disk; if false, none has been.
+  /// Charges these releases, whose indices are consecutive from `first`, except those that were
+  /// charged under the current key before. Returns true if all may be made; then the ledger on disk
+  /// has all charges. Returns false, and charges none, if the budget does not suffice.
   [[nodiscard]] bool authorise(std::uint64_t first, std::span<const privacy::Release> releases);
 
-  /// Records that the random key was lost and replaced: releases from `number` on are new, and are
-  /// charged again when they are repeated.
+  /// Records that the random key was lost and replaced by a new one. Releases with an index of
+  /// `number` or more are then new releases, and are charged again when they are repeated.
   void fresh_key(std::uint64_t number);
 
   const privacy::Ledger& ledger() const { return ledger_; }
   const std::vector<UsedCharge>& used_charges() const { return used_charges_; }
-  /// Returns the privacy filter that enforces the budget; null if the releases are fixed in advance
-  /// to stay within it.
+  /// Returns the privacy filter that enforces the budget. It is null if the releases were fixed in
+  /// advance such that they stay within the budget.
   const privacy::Filter* filter() const { return filter_ ? &*filter_ : nullptr; }
   /// Returns what is left of the filter's budget, as a Renyi divergence or zCDP's rho [nats]; 0 if
   /// there is no filter.

@@ -12,11 +12,11 @@
 
 namespace cudp {
 
-/// Type of released values in memory: float, double, or an index.
+/// Type of the elements of released values in memory: float, double, or an index (an integer).
 enum class NumberKind { float32, float64, index };
 
-/// Public properties of released values. For sums with Gaussian noise all members are set; for a
-/// noisy choice all but grid and noise_std.
+/// Public properties of released values. All members are set for sums with Gaussian noise; for a
+/// noisy choice, such as the index of the best score, all but `grid` and `noise_std`.
 struct ReleasedValue {
   std::string_view name;
   Stream purpose;
@@ -24,14 +24,14 @@ struct ReleasedValue {
   double grid = 0.0;
   double noise_std = 0.0;
   double sensitivity = 0.0;
-  NumberKind kind = NumberKind::float64;  ///< set by show_released()
+  NumberKind kind = NumberKind::float64;  ///< type of the released values; set by show_released()
 };
 
 /// Interface that receives every released value of a training when it is released, and may replace
 /// it. Tests replace the values by those of a run on other data; if the two runs then still differ,
 /// a private value was used without being charged to the budget
-/// (tests/audit/non_interference_test.cpp). The program itself uses one, a SecretObserver, only to
-/// replay a run that `cudp verify` checks (runtime/verify/replay.hpp).
+/// (tests/audit/non_interference_test.cpp). The program itself uses one, a SecretObserver, only
+/// when `cudp verify` trains a run again to check it (runtime/verify/replay.hpp).
 ///
 /// An observer is passed to a training when the training starts or resumes. Engines, and noisy
 /// selections, get it from the training's gate. It must outlive the training.
@@ -42,7 +42,8 @@ class ReleaseObserver {
   ReleaseObserver& operator=(const ReleaseObserver&) = delete;
   virtual ~ReleaseObserver() = default;
 
-  /// Called with released values before any other code uses them. May overwrite them.
+  /// Called with released values before any other code uses them. values: their bytes; the callee
+  /// may overwrite them.
   virtual void on_release(const ReleasedValue& what, std::span<std::byte> values) = 0;
 };
 
@@ -50,8 +51,9 @@ class SeededKey;  // runtime/config/seeded_key.hpp
 
 /// Release observer that also receives secrets: sums before noise, the examples drawn, the random
 /// key. To construct one, the caller needs a SeededKey, which exists only for runs whose key is
-/// derived from a seed; these are not for release. It receives no secrets before begin() was called
-/// for a seeded run. A training for release rejects it (check_release_observer).
+/// derived from a seed; the models of such runs must not be released. The observer receives no
+/// secrets before begin() was called for a seeded run. A training whose model may be released
+/// rejects it (check_release_observer).
 class SecretObserver : public ReleaseObserver {
  public:
   explicit SecretObserver(const SeededKey&) {}
@@ -68,8 +70,8 @@ class SecretObserver : public ReleaseObserver {
   /// Called with each record of a training: the parameters and optimizer state from which the steps
   /// start, the examples of a batch, or an update of the parameters.
   virtual void on_record(const transcript::Record& record) = 0;
-  /// Called with sums, as integer multiples of what.grid, before noise is added to them.
-  /// on_release() is called next, with the noisy values.
+  /// Called with private sums, as integer multiples of what.grid, before noise is added to them.
+  /// The next call is on_release(), with the noisy values.
   virtual void before_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) = 0;
   /// Called with private numbers that are not rounded to a grid, before noise is added to them: the
   /// scores of a noisy choice, or the minimum of an objective.
@@ -81,13 +83,15 @@ class SecretObserver : public ReleaseObserver {
   bool has_begun_ = false;
 };
 
-/// Returns the observer as a SecretObserver if it is one and may receive secrets now, else null.
+/// Returns the release observer as a SecretObserver, if it is one and begin() was called, so that
+/// it may receive secrets now; else null. release_observer: may be null.
 inline SecretObserver* observer(ReleaseObserver* release_observer) {
   auto* const o = dynamic_cast<SecretObserver*>(release_observer);
   return o != nullptr && o->has_begun() ? o : nullptr;
 }
 
-/// Passes released values to the release observer. Does nothing if `release_observer` is null.
+/// Passes released values to the release observer, which may overwrite them. what: their
+/// properties. Does nothing if `release_observer` is null.
 template <class T>
 void show_released(ReleaseObserver* release_observer, ReleasedValue what, std::span<T> values) {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> ||

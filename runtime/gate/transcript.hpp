@@ -17,7 +17,7 @@ namespace cudp {
 /// forked process writes to the same file.
 class TranscriptMemory {
  public:
-  /// Throws Error if the system cannot create it.
+  /// Throws Error if the system cannot create the file.
   TranscriptMemory();
   ~TranscriptMemory();
   TranscriptMemory(const TranscriptMemory&) = delete;
@@ -35,20 +35,22 @@ class TranscriptMemory {
 /// to check (privacy/verify/checker.hpp).
 class Transcript : public SecretObserver {
  public:
-  /// file: an open file descriptor, to which all records are appended. It must stay open as long as
-  /// this object lives, and no other user may be able to read the file.
+  /// key: proves that the run is seeded. file: an open file descriptor, to which all records are
+  /// appended. It must stay open as long as this object lives, and no other user may be able to
+  /// read the file.
   Transcript(const SeededKey& key, int file) : SecretObserver(key), file_(file) {}
 
   void on_record(const transcript::Record& record) override;
   void before_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) override;
   void before_noise(const ReleasedValue& what, std::span<const double> numbers) override;
-  /// Writes a record of released values. Does nothing before begin() was called.
+  /// Writes a record with the released values. Does nothing if begin() was not called before.
   void on_release(const ReleasedValue& what, std::span<std::byte> values) override;
 
  private:
   void on_begin(const transcript::Begin& run, std::function<std::uint64_t()> charged) override;
 
-  /// Data of a release that arrive before its released values and are written together with them.
+  /// Data of a release that are known before its released values, such as its sums. They are stored
+  /// here, and written in one record with the values.
   struct Pending {
     std::uint64_t charged = 0;
     std::vector<std::int64_t> sums;

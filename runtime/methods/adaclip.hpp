@@ -7,11 +7,11 @@
 namespace cudp {
 
 struct AdaClipOptions {
-  double beta1 = 0.99;          ///< decay rate of the estimate of the gradients' mean
-  double beta2 = 0.9;           ///< decay rate of the estimate of the gradients' variance
+  double beta1 = 0.99;          ///< decay rate of the running estimate of the gradients' mean
+  double beta2 = 0.9;           ///< decay rate of the running estimate of the gradients' variance
   double min_variance = 1e-12;  ///< h1, minimum of the estimated variance of a coordinate
   double max_variance = 1e-2;   ///< h2, maximum of the estimated variance of a coordinate
-  bool literal = false;         ///< use the paper's variance estimate
+  bool literal = false;         ///< use the paper's variance estimate, without the batch size
 };
 
 /// AdaCliP: Pichapati et al. 2019 (arXiv:1908.07643), Algorithm 1. A gradient g is transformed to w

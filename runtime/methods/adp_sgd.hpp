@@ -13,13 +13,14 @@ enum class Calibration { accountant, theorem41 };
 
 struct AdpSgdOptions {
   bool constant_noise = false;
-  double noise_growth = 1e-4;  ///< C of the noise rule of adaptive step sizes (adp_noise)
+  /// C in the rule alpha_t^2 = sqrt(b_0^2 + t C) for the noise of adaptive step sizes.
+  double noise_growth = 1e-4;
   Calibration calibration = Calibration::accountant;
-  /// b_0^2, start of the accumulator b_t^2; the learning rate is divided by b_t.
+  /// b_0^2, initial value of the accumulator b_t^2; the learning rate of step t is divided by b_t.
   double adaptive_start = 20.0;
-  /// beta: a step adds beta times the squared norm of the noisy gradient to b_t^2.
+  /// beta: step t adds beta times the squared norm of its noisy gradient to b_t^2.
   double adaptive_weight = 1.0;
-  double adaptive_min = 1e-5;  ///< nu, smallest increase of b_t^2 in a step
+  double adaptive_min = 1e-5;  ///< nu, minimum that a step adds to b_t^2
 };
 
 /// ADP-SGD: Wu et al. 2021, "Adaptive Differentially Private Empirical Risk Minimization",
@@ -47,9 +48,9 @@ class AdpSgd final : public EngineMethod {
   bool is_adaptive() const { return config().schedule == ScheduleKind::adaptive; }
 };
 
-/// Returns alpha_t: the noise of step t is proportional to it. b_{t+1} = eta / eta_t, where eta_t
-/// is the learning rate of step t, and eta that of the config. b_0^2 and C:
-/// AdpSgdOptions::adaptive_start and noise_growth.
+/// Returns alpha_t of method ADP-SGD; the noise of step t is proportional to it. b_{t+1} = eta /
+/// eta_t, where eta_t is the learning rate of step t, and eta that of the config. b_0^2 and C are
+/// AdpSgdOptions::adaptive_start and noise_growth. The rule follows from the config:
 ///   fixed learning rates       alpha_t^2 = b_{t+1}, the optimum of Theorem 4.2
 ///   adaptive                   alpha_t^2 = sqrt(b_0^2 + t C), fixed ahead (Proposition 5.2)
 ///   adp-constant-noise         alpha_t = 1, which is DP-SGD
@@ -59,7 +60,7 @@ double adp_noise(const TrainConfig& config, std::uint64_t steps, std::uint64_t s
 /// Returns the noise multiplier alpha_0 sigma b / G of Theorem 4.1, for gradients of norm up to G,
 /// T steps, and batches of b out of n examples: sigma^2 = (16 G)^2 log(16 T / (n delta)) log(1.25 /
 /// delta) / (n^2 epsilon^2) sum_t 1 / alpha_t^2. It is much looser than the accountant; the paper's
-/// tables have epsilon / 16. noise: alpha_t / alpha_0 of each step, as in PrivacyPlan::noise.
+/// tables have epsilon / 16. noise: alpha_t / alpha_0, as spans of steps with equal values.
 double theorem41_sigma(double epsilon, double delta, double n, double batch, std::uint64_t steps,
                        const std::vector<NoiseSpan>& noise);
 

@@ -14,9 +14,10 @@
 namespace cudp {
 
 struct DpAgdSettings {
-  double rho_gradient = 0.0;   ///< rho_ng, zCDP cost of a noisy gradient, at the start
-  double rho_selection = 0.0;  ///< rho_nmax, zCDP cost of choosing a step size
-  double gamma = 0.1;          ///< rho_ng grows by the factor 1 + gamma if no step size helps
+  double rho_gradient = 0.0;   ///< rho_ng, zCDP cost of a noisy gradient in the first iteration
+  double rho_selection = 0.0;  ///< rho_nmax, zCDP cost of a noisy choice of a step size
+  /// rho_ng grows by the factor 1 + gamma whenever no step size reduces the objective.
+  double gamma = 0.1;
   double gradient_clip = 3.0;  ///< C_grad, norm that gradients are clipped to
   double loss_clip = 3.0;      ///< C_obj, maximum that losses are clipped to
   double l2 = 0.001;           ///< lambda, weight of the regulariser
@@ -24,14 +25,17 @@ struct DpAgdSettings {
 
   /// m: number of step sizes among which the noisy choice is made, including 0
   int step_sizes = 20;
-  double first_largest = 2.0;  ///< alpha_max, largest step size, at the start
-  int window = 10;             ///< tau, number of steps between changes of alpha_max
-  double window_growth = 0.1;  ///< eta, relative growth of alpha_max at such a change
-  /// Factor on alpha_max, the largest step, if no step reduces the objective; 1 in the paper.
+  double first_largest = 2.0;  ///< alpha_max, largest step size, in the first iteration
+  int window = 10;             ///< tau, number of steps after which alpha_max is set again
+  /// eta: alpha_max becomes (1 + eta) times the largest of the last tau step sizes.
+  double window_growth = 0.1;
+  /// Factor by which alpha_max, the largest step size, is multiplied whenever no step size reduces
+  /// the objective; 1 in the paper.
   double shrink = 1.0;
-  /// Sampling rate of mini-batches, in units of 2^-32; 0: all examples.
+  /// Sampling rate of mini-batches, in units of 2^-32; 0: every step uses all examples.
   std::uint64_t threshold = 0;
-  /// Public upper bound on the number of examples N. The engine must be made with the same one.
+  /// Public upper bound on the number of examples N. The LinearEngine that computes the sums must
+  /// have been made with the same bound.
   double max_examples = 1.0;
 };
 
@@ -39,10 +43,10 @@ struct DpAgdSettings {
 struct DpAgdState {
   std::vector<float> w;
   double rho_gradient = 0.0;
-  double largest = 0.0;          ///< alpha_max, largest step size to choose from
-  std::vector<double> chosen;    ///< step sizes since alpha_max was last set
+  double largest = 0.0;          ///< alpha_max, largest of the step sizes to choose from
+  std::vector<double> chosen;    ///< chosen step sizes since alpha_max was last set
   std::uint64_t iterations = 0;  ///< t, number of iterations so far
-  std::uint64_t releases = 0;    ///< number of noisy releases so far
+  std::uint64_t releases = 0;    ///< number of noisy releases so far, of gradients and of choices
   double rho = 0.0;              ///< total zCDP cost of these releases
 };
 
@@ -70,9 +74,10 @@ struct DpAgdState {
 /// by sampling.
 class DpAgd {
  public:
-  /// examples: N, or the noisy N if N is private. Noise is drawn from the random stream selected by
-  /// the number of the release, and batches from that of the iteration. So a repeated iteration
-  /// repeats its releases exactly.
+  /// settings: parameters of the method. engine: computes the sums over the data. examples: number
+  /// N of examples, noisy if it is private. gate: charges releases and adds noise. Noise is drawn
+  /// from the random stream selected by the index of the release, batches from that of the
+  /// iteration; so a repeated iteration repeats its releases exactly.
   DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Gate& gate);
 
   DpAgdState begin(std::vector<float> w) const;
@@ -83,28 +88,32 @@ class DpAgd {
   bool iterate(DpAgdState& state);
 
  private:
-  /// Charges the release to the budget, through the gate. If the budget suffices, counts the
-  /// release in `state` and returns true; otherwise returns false. rho: zCDP cost of the release.
+  /// Charges a release with this mechanism to the budget, through the gate. If the budget suffices,
+  /// counts the release in `state` and returns true; otherwise returns false. rho: zCDP cost of the
+  /// release.
   bool admitted(DpAgdState& state, const privacy::Mechanism& release, double rho);
-  /// Releases sum + N(0, C^2/(2 rho) I), which has zCDP cost rho; C is the clipping norm of
-  /// gradients. Returns nullopt if the budget is spent.
+  /// Releases `sum`, a sum of clipped gradients, with Gaussian noise: sum + N(0, C^2/(2 rho) I),
+  /// which has zCDP cost rho; C is the gradients' clipping norm. Counts the release in `state`.
+  /// Returns nullopt if the budget is spent.
   std::optional<std::vector<double>> measure(DpAgdState& state, const std::vector<double>& sum,
                                              double rho);
   std::vector<float> direction(const DpAgdState& state, const std::vector<double>& measured) const;
   std::vector<float> step_sizes(const DpAgdState& state) const;
-  /// Returns the clipped training objective at w - step * direction for each step size in `steps`,
-  /// up to a constant.
+  /// Returns the training objective, with clipped losses, at state.w - step * direction for each
+  /// step size in `steps`, up to a constant that is the same for all.
   std::vector<double> objective(const DpAgdState& state, const std::vector<float>& direction,
                                 const std::vector<float>& steps);
   void accept(DpAgdState& state, double step, const std::vector<float>& direction) const;
 
-  /// Returns the description, for the gate, of the noisy sum of clipped gradients that is release
-  /// number `number`. sigma: its noise multiplier.
+  /// Returns the description of a release that the gate takes (name, noise, charge) for a noisy sum
+  /// of clipped gradients. sigma: its noise multiplier. number: index of the release among those of
+  /// the run.
   GaussianRelease gradient_release(double sigma, std::uint64_t number) const;
 
   DpAgdSettings settings_;
   LinearEngine& engine_;
-  double examples_;  ///< (noisy) number of examples that are expected in a sum
+  /// Number of examples expected in a sum, computed from the possibly noisy number N.
+  double examples_;
   Gate& gate_;
 };
 

@@ -13,11 +13,11 @@
 
 namespace cudp {
 
-/// How DP-AGD's budget is divided at the start, between gradients and choices of step sizes: in
-/// equal parts of zCDP's rho, or of epsilon as in the paper.
+/// How DP-AGD's budget is divided at the start of training, between noisy gradients and noisy
+/// choices of step sizes: into equal parts of zCDP's rho, or of epsilon as in the paper.
 enum class BudgetSplit { rho, epsilon };
-/// Bound that converts zCDP's rho to epsilon: of Canonne, Kamath, Steinke 2020, or of Bun, Steinke
-/// 2016.
+/// Theorem that converts zCDP's rho to epsilon: that of Canonne, Kamath, Steinke 2020 (tight), or
+/// that of Bun, Steinke 2016 (classical).
 enum class Conversion { tight, classical };
 
 struct DpAgdOptions {
@@ -95,12 +95,13 @@ class DpAgdMethod final : public Method {
 
   MethodContext context_;
   privacy::Budget budget_;
-  /// k^2 for k examples in a unit of privacy: a release with zCDP cost rho for a unit has rho / k^2
-  /// for one example.
+  /// k^2, if a unit of privacy has up to k examples. A release with zCDP cost rho for neighbours
+  /// that differ by a unit costs rho / k^2 for neighbours that differ by one example.
   double square_;
   /// Total zCDP cost (rho) that the budget allows, for neighbours that differ by a unit of privacy.
   double limit_;
-  DpAgdSettings settings_;  ///< their zCDP costs are for neighbours that differ by one example
+  /// Parameters of DP-AGD; the zCDP costs are for neighbours that differ by one example.
+  DpAgdSettings settings_;
   DpAgdState state_;
   Gate* gate_ = nullptr;
   std::unique_ptr<LinearEngine> engine_;

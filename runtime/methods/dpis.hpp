@@ -11,21 +11,25 @@
 namespace cudp {
 
 struct DpisOptions {
-  /// k: about k times the batch size are drawn first, by older norms, and then accepted or rejected
-  /// by the current norms
+  /// k: about k times the batch size of examples are drawn first, with probabilities from their
+  /// older gradient norms; each is then accepted or rejected by its current norm.
   double multiple = 5.0;
-  /// g_L / C, smallest norm that sampling probabilities use, relative to the clipping norm.
+  /// g_L / C: smallest gradient norm that sampling probabilities use, relative to the clipping norm
+  /// C. Examples with a smaller norm are drawn as if they had this one.
   double floor = 0.01;
   /// sigma_K / N~: standard deviation of the noise on the sum of gradient norms, relative to the
   /// clipping norm and the number of examples N~.
   double total_noise = 0.02;
-  /// Fraction of the epochs, from the first, that reserve budget for the worst case.
+  /// Fraction of the epochs, counted from the first, whose noise is chosen as if every later epoch
+  /// had the worst case, all gradient norms C. The noise of the other epochs is chosen as if later
+  /// epochs were like the current one.
   double first_phase = 0.8;
-  bool adaptive_clip = false;  ///< adapt the clipping norm: C_{e+1} = lambda K*_e / N~
+  /// Set the clipping norm of the next epoch to lambda K*_e / N~, K*_e a noisy sum of norms.
+  bool adaptive_clip = false;
   double lambda = 1.0;
 };
 
-/// Parameters of one epoch of DPIS. All of them are computed from released values.
+/// Parameters of one epoch of DPIS. All of them are public: computed from released values.
 struct DpisEpoch {
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t epoch = kNone;  ///< index of the epoch
@@ -66,15 +70,17 @@ class Dpis final : public EngineMethod {
   void fresh_key(PrivacyBudget& budget, std::uint64_t step) override;
 
   StepRecipe recipe() const override;
-  /// Returns learning rate, noise and scales of step t. Requires that prepare() was called for the
-  /// epoch of t.
+  /// Returns the scalars of step t: learning rate, noise, factors on gradients. Requires that
+  /// prepare() was called for the epoch of t.
   StepScalars scalars(std::uint64_t t) const override;
 
   /// Returns the parameters of the epoch that prepare() was last called for.
   const DpisEpoch& epoch() const { return epoch_; }
   ImportanceRule rule() const;
-  double rate() const;  ///< q_e = b C / K~, an upper bound of every inclusion probability
-  double noise_multiplier() const;  ///< s_e = sigma_G C N~ / K~
+  /// q_e = b C / K~, an upper bound on the inclusion probability of every example.
+  double rate() const;
+  /// s_e = sigma_G C N~ / K~, noise multiplier of a step that sums gradients of norm 1.
+  double noise_multiplier() const;
 
  protected:
   /// Makes the releases of the noisy sums of norms that precede an epoch (lines 5 to 17 of the
@@ -83,10 +89,10 @@ class Dpis final : public EngineMethod {
   bool prepare(PrivacyBudget& budget, std::uint64_t step) override;
   std::uint64_t prepared_until(std::uint64_t step) const override;
   std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const override;
-  /// Returns the step's index in the ledger. An epoch is listed there as the release of its sum of
-  /// norms (and one more if the clipping norm adapts), followed by its steps. If an epoch restarts
+  /// Returns the step's index in the ledger. Each epoch begins there with the release of its sum of
+  /// norms (and one more if the clipping norm adapts), and its steps follow. If an epoch restarts
   /// in its middle, these releases take the indices just before the step's, so that the step keeps
-  /// its own index.
+  /// its index.
   std::uint64_t ledger_index(std::uint64_t step) const override;
   std::string mechanism() const override;
   std::string sampling() const override { return "importance"; }
@@ -98,8 +104,8 @@ class Dpis final : public EngineMethod {
   std::uint64_t epochs() const;
   std::uint64_t epoch_releases() const { return options().adaptive_clip ? 2 : 1; }
   std::uint64_t width() const { return steps_per_epoch() + epoch_releases(); }
-  /// Returns the clipping norm of epoch `epoch`. If it is adaptive, releases the noisy sum of norms
-  /// that it is computed from. number: index of that release in the ledger.
+  /// Returns the clipping norm of epoch `epoch`. If it is adaptive, first releases the noisy sum of
+  /// norms from which it is computed. number: index of that release in the ledger.
   double next_clip(std::uint64_t epoch, std::uint64_t number);
   /// Returns the noisy sum over examples of min(norm_i, max_norm), with noise N(0, (sigma_K
   /// max_norm)^2), after releasing it through the gate. name: name of the sum, for the release

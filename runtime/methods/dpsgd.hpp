@@ -16,14 +16,14 @@ class DpSgd : public EngineMethod {
 };
 
 MethodEntry dpsgd_method();
-/// Returns the registry entry of DP-SGD for networks with tempered sigmoids or tanh (Papernot et
-/// al. 2021).
+/// Returns the registry entry of method dpsgd-ts: DP-SGD for networks with tempered sigmoids or
+/// tanh (Papernot et al. 2021).
 MethodEntry dpsgd_ts_method();
-/// Returns the registry entry of a baseline in DP-AGD's paper: DP-SGD with the moments accountant
-/// (Abadi et al. 2016).
+/// Returns the registry entry of method sgd-ma, a baseline in DP-AGD's paper: DP-SGD with the
+/// moments accountant (Abadi et al. 2016).
 MethodEntry sgd_ma_method();
-/// Returns the registry entry of another such baseline: DP-SGD with advanced composition (Dwork,
-/// Rothblum, Vadhan 2010).
+/// Returns the registry entry of method sgd-adv, a baseline in DP-AGD's paper: DP-SGD with advanced
+/// composition (Dwork, Rothblum, Vadhan 2010).
 MethodEntry sgd_adv_method();
 
 }  // namespace cudp

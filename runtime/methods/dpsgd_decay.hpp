@@ -10,7 +10,7 @@ struct DpSgdDecayOptions {
 };
 
 /// DP-SGD with noise that falls from epoch to epoch, Yu et al. 2019 (arXiv:1904.02200), exponential
-/// decay: sigma_t = sigma_0 exp(-k t), t in epochs. Everything else is as in DpSgd. sigma_0 is the
+/// decay: sigma_t = sigma_0 exp(-k t), t in epochs. Everything else is plain DP-SGD. sigma_0 is the
 /// smallest with which the composition of all steps stays within epsilon. Epsilon does not cover
 /// tuning k on the private data.
 class DpSgdDecay final : public DpSgd {

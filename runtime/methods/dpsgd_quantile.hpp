@@ -11,13 +11,14 @@ namespace cudp {
 struct QuantileOptions {
   /// gamma: the clipping norm C tracks the gamma-quantile of the gradients' norms.
   double target = 0.5;
-  double lr = 0.2;  ///< eta_C, learning rate of log C
-  /// s: the noisy count of unclipped gradients gets the part s of 1 / sigma^2, the sum of gradients
-  /// the rest.
+  double lr = 0.2;  ///< eta_C, learning rate of log C, C the clipping norm
+  /// s: share of the privacy cost, as 1 / sigma^2, that the noisy count of unclipped gradients
+  /// gets. The sum of gradients gets 1 - s.
   double noise_share = 0.01;
-  double min_clip = 1e-3;  ///< public bounds of C
+  double min_clip = 1e-3;  ///< public lower bound of C; max_clip is the upper one
   double max_clip = 1e3;
-  bool normalised = false;  ///< divide g~ by C_t in a step
+  /// Divide the noisy mean gradient g~ of a step by the clipping norm C_t.
+  bool normalised = false;
 };
 
 /// DP-SGD whose clipping norm tracks a quantile of the gradients' norms: Andrew, Thakkar,
@@ -53,12 +54,14 @@ class DpSgdQuantile final : public EngineMethod {
   }
 
   StepRecipe recipe() const override;
-  /// Returns learning rate, noise and scales of step t, for the current clipping norm.
+  /// Returns the scalars of step t (learning rate, noise, factors on gradients) for the current
+  /// clipping norm.
   StepScalars scalars(std::uint64_t t) const override;
 
   double clip_norm() const { return clip_norm_; }  ///< C_t, clipping norm of the next step
   double gradient_noise_multiplier() const;  ///< z_g, noise multiplier of the sum of gradients
-  double count_noise() const;  ///< sigma_b, standard deviation of the noise on the count
+  /// sigma_b, standard deviation of the noise on the count of unclipped gradients.
+  double count_noise() const;
 
  protected:
   void configure(EngineSettings& settings) const override { settings.diagnostics = true; }
@@ -67,10 +70,12 @@ class DpSgdQuantile final : public EngineMethod {
  private:
   const QuantileOptions& options() const { return config().of<QuantileOptions>(); }
   ClipRule rule() const;
-  /// Returns the description, for the gate, of the release of step t's noisy count: the sum of b_i
-  /// - 1/2 over the batch.
+  /// Returns the description of a release that the gate takes (name, noise, charge) for step t's
+  /// noisy count: the sum over the batch of b_i - 1/2, where b_i = 1 if gradient i is not clipped,
+  /// else 0.
   GaussianRelease count_release(std::uint64_t t) const;
-  /// Makes step t alone, for a training with a release observer, which receives the released sums.
+  /// Makes step t alone, not as part of a recorded sequence. Used if the training has a release
+  /// observer, which then receives the step's released sums.
   void train_watched(std::uint64_t t);
 
   float clip_norm_;

@@ -52,10 +52,11 @@ class EngineMethod : public Method {
   /// Returns the description of a step (sampling, clipping, noise, update) in the order of the
   /// method's paper. It may depend on values released so far.
   virtual StepRecipe recipe() const = 0;
-  /// Returns the scalars of step t, such as learning rate and noise; by default those of the
-  /// schedule.
+  /// Returns the scalars of step t, such as learning rate and noise. By default they are those of
+  /// the schedule, which is fixed in advance.
   virtual StepScalars scalars(std::uint64_t t) const { return schedule_.at(t); }
-  /// Makes steps first <= t < last. engine: one that was made for recipe().
+  /// Makes training steps first <= t < last on the engine, the code that computes steps on a
+  /// device. The engine must have been made for recipe().
   void run(Engine& engine, std::uint64_t first, std::uint64_t last) const;
 
  protected:
@@ -69,47 +70,50 @@ class EngineMethod : public Method {
 
   // For methods that make releases in addition to those in the privacy plan.
 
-  /// Makes the additional releases that must precede a step, e.g. noisy sums at the start of an
-  /// epoch. Requires that all earlier steps are done. Returns false if the budget does not suffice
-  /// for them. The default makes none.
+  /// Makes the additional releases that must precede a step (second argument), e.g. noisy sums at
+  /// the start of an epoch, and charges them. Requires that all earlier steps are done. Returns
+  /// false if the budget does not suffice. The default makes none.
   virtual bool prepare(PrivacyBudget&, std::uint64_t) { return true; }
-  /// Returns the first step after the given one for which prepare() must be called again.
+  /// Returns the first step after the given one before which prepare() must be called again.
   virtual std::uint64_t prepared_until(std::uint64_t) const { return plan_.steps; }
   /// Returns the releases that steps first <= t < last make. Requires that prepare() was called for
-  /// them.
+  /// these steps.
   virtual std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const {
     return step_releases(plan_, first, last);
   }
-  /// Returns the ledger entry to which the release of a step is charged.
+  /// Returns the charge for the release of a step: mechanism and index in the ledger.
   Charge charge_of(std::uint64_t step) const;
-  /// Lets the gate check that steps first <= t < last are in the ledger, before an engine draws
-  /// their noise. Charges nothing. Throws std::logic_error if a step has not been charged.
+  /// Makes the gate check that the ledger has charges for steps first <= t < last, before an engine
+  /// (the code that computes steps on a device) draws their noise. Charges nothing. Throws
+  /// std::logic_error if a step has not been charged.
   void pass_gate(std::uint64_t first, std::uint64_t last) const;
   /// Returns the index of a step's release in the ledger.
   virtual std::uint64_t ledger_index(std::uint64_t step) const { return plan_.release_of(step); }
-  /// Returns the number of releases in the ledger up to the last one that a step before `step` is
-  /// part of.
+  /// Returns how many releases the ledger has up to and including the last one that a step before
+  /// `step` is part of.
   std::uint64_t ledger_until(std::uint64_t step) const {
     return plan_.epoch_steps > 0 ? plan_.releases_until(step) : ledger_index(step);
   }
 
   // Certificate.
 
-  /// Returns whether all releases, and their number, were fixed before the first of them, so that
-  /// the accountant's bound on them holds. It does not hold if they depend on a noisy number of
-  /// examples, or if a filter decides during training which releases are made. Nor does it hold
-  /// after a key was lost, because the user who renews the key decides how many steps there are
-  /// (privacy/README.md, What a fresh key allows).
+  /// Returns whether all releases of the run, and their number, were fixed before the first of
+  /// them, so that the accountant's bound on them holds. It does not hold if they depend on a noisy
+  /// number of examples, or if a filter decides during training which releases are made. Nor does
+  /// it hold after a key was lost, because the user who renews the key decides how many steps there
+  /// are (privacy/README.md, What a fresh key allows).
   bool is_fixed_ahead() const;
-  /// Returns the epsilon to state for the run. bound: accountant's bound on its releases. If the
-  /// releases were fixed in advance, this is the bound's epsilon; otherwise it is that of the
-  /// budget, which was stated before the first release. Every statement must use this function.
+  /// Returns the epsilon to state for the run. bound: the accountant's bound on its releases. If
+  /// the releases were fixed in advance, the result is this bound's epsilon; otherwise it is the
+  /// epsilon of the budget, which was stated before the first release. All code that states an
+  /// epsilon must use this function.
   double stated(const privacy::PrivacyBound& bound) const;
 
   virtual std::string mechanism() const;
   virtual std::string sampling() const { return plan_.epoch_steps > 0 ? "allocation" : "poisson"; }
-  /// For a method that does not clip raw gradients to the C of its settings: adds to the
-  /// certificate's description of the gradient sums what is clipped, or how C is determined.
+  /// Adds to the certificate's description of the gradient sums what is clipped, or how the
+  /// clipping norm C is determined. Overridden by methods that do not clip raw gradients to the C
+  /// of the settings.
   virtual void describe_clipping(privacy::NoisySums&) const {}
 
   const TrainConfig& config() const { return context_.config; }

@@ -19,14 +19,15 @@
 
 namespace cudp {
 
-/// Public facts about the training set of a linear model, known before the data are read.
+/// Public properties of the training set of a linear model, known before the data are read.
 struct LinearProblem {
   Loss loss = Loss::logistic;
   int dimension = 0;          ///< number of features + 1
   double examples = 1.0;      ///< number of examples N, or a noisy N if it is private
-  double max_examples = 1.0;  ///< upper bound on N (TrainingSize::max_examples)
-  double mu_before = 0.0;     ///< mu in Gaussian DP of earlier releases of the run, for one example
-  double unit_rows = 1.0;     ///< maximum number of examples of one unit of privacy
+  double max_examples = 1.0;  ///< public upper bound on N
+  /// Mu in Gaussian DP of the run's releases before this training, for one example.
+  double mu_before = 0.0;
+  double unit_rows = 1.0;  ///< maximum number of examples of one unit of privacy
   bool size_is_public = true;
 };
 LinearProblem linear_problem(const MethodContext& context);
@@ -37,16 +38,16 @@ struct LinearTask {
   int threads;
   Generator generator;
   const RandomKey& key;
-  Gate& gate;  ///< uses the same generator and key
+  Gate& gate;  ///< its generator and key are those of the other members
 };
 
 /// Base class of methods for linear two-class models that train in a single step and whose releases
-/// are all known in advance. With the same key the result is the same, so a repeated run releases
+/// are all known in advance. With the same key the result is the same, so repeating a run reveals
 /// nothing new.
 class LinearMethod : public Method {
  public:
-  /// Returns the releases that training makes, without those that precede it
-  /// (MethodContext::before).
+  /// Returns the releases that the training makes, without those of the run that precede it, such
+  /// as the noisy number of examples.
   virtual std::vector<privacy::Release> releases() const = 0;
   /// Trains the model. Returns the weights for features in their original scale, then the bias.
   /// Charges every release through task.gate before it draws the noise.
@@ -78,19 +79,22 @@ class LinearMethod : public Method {
   double examples_per_step() const override { return facts_.examples; }
   privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const final;
 
-  /// Returns the epsilon, at delta(), if neighbouring data sets differ by up to `rows` examples.
+  /// Returns the epsilon, at the delta of delta(), for neighbouring data sets that differ by up to
+  /// `rows` examples.
   virtual double epsilon_of(double rows) const = 0;
 
  protected:
-  /// Requires that config.epsilon and config.delta are set.
+  /// Requires that config.epsilon and config.delta are set. facts: public properties of the
+  /// training set.
   LinearMethod(const TrainConfig& config, const LinearProblem& facts)
       : config_(config), facts_(facts) {}
 
-  /// Charges all of releases() through the gate. For a method that draws its noise itself.
+  /// Charges all of releases() through the gate. For a method that draws its noise itself, not
+  /// through the gate.
   void pass_gate(Gate& gate) const;
 
-  /// Describes the mechanism for the certificate. epsilon, delta and method of `promise` are
-  /// already set. releases: everything that was charged.
+  /// Adds the description of the mechanism to `promise`, for the certificate. Requires that
+  /// epsilon, delta and method of `promise` are set. releases: everything that was charged.
   virtual void describe_mechanism(privacy::Promise& promise,
                                   std::vector<privacy::Release> releases) const = 0;
 
@@ -104,8 +108,8 @@ class LinearMethod : public Method {
   std::vector<float> weights_;
 };
 
-/// Makes a linear method of class M; used as MethodEntry::make. Throws BudgetError if the budget
-/// does not suffice.
+/// Makes a linear method of class M. A MethodEntry's `make` points to this function. Throws
+/// BudgetError if the privacy budget does not suffice.
 template <class M>
 std::unique_ptr<Method> make_linear_method(const MethodContext& context) {
   try {
@@ -117,7 +121,8 @@ std::unique_ptr<Method> make_linear_method(const MethodContext& context) {
   }
 }
 
-/// Returns a registry entry with the properties that all linear methods have in common.
+/// Returns a registry entry with the properties that all linear methods share; each method adds its
+/// own.
 MethodEntry linear_method_entry();
 
 }  // namespace cudp

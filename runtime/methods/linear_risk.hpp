@@ -20,10 +20,11 @@ struct RiskSettings {
   /// R: an example with features x and label y (-1 or 1) is v = y (x, 1) / max(R, |(x, 1)|), so
   /// |v| <= 1. With R <= 1 every |v| = 1.
   double max_norm = 1.0;
-  double huber = 0.5;         ///< h: half the width of the smoothed part of the hinge loss
+  double huber = 0.5;  ///< h: half the width of the part of the hinge loss that is rounded off
   double max_examples = 1.0;  ///< public upper bound on the number of examples
   int threads = 1;  ///< number of threads; 0: one per core; the result does not depend on it
-  /// Factors on the losses of the two classes, in 0..1, so that the bounds below hold with them.
+  /// Factors on the losses of the two classes, in 0..1. As no factor exceeds 1, the bounds on the
+  /// loss's derivatives hold with them, too.
   SignWeights weights = {};
 };
 
@@ -34,9 +35,9 @@ struct RiskSettings {
 double loss_curvature(const RiskSettings& settings);
 
 /// Empirical risk of a linear two-class model: the sum of the weighted losses over a training set.
-/// It is convex, with a continuous gradient. Its examples v are computed from the rows as
-/// RiskSettings state; a row with a feature that is not finite is left out. Adding or removing an
-/// example changes the gradient anywhere by a vector of norm at most 1.
+/// It is convex, with a continuous gradient. Its examples are vectors v = y (x, 1), scaled to norm
+/// at most 1 (RiskSettings::max_norm); a row with a feature that is not finite is left out. Adding
+/// or removing an example changes the gradient anywhere by a vector of norm at most 1.
 ///
 /// The data must outlive this object. Throws InputError unless there are two classes.
 class LinearRisk {
@@ -48,21 +49,23 @@ class LinearRisk {
 
   /// Returns the gradient at w [d]. curvature_product then refers to this w.
   std::vector<double> gradient(std::span<const double> w);
-  /// Returns the product of the Hessian at the w of the last gradient() call with p [d].
+  /// Returns the product of a vector p with the Hessian at the weights of the last gradient() call,
+  /// [d].
   std::vector<double> curvature_product(std::span<const double> p);
 
-  /// Returns gradient(w) in the widest floating-point type of the processor: 64 binary digits on
-  /// x86-64, where double has 53. Several times slower.
+  /// Returns the gradient at w, [d], like gradient() but in the widest floating-point type of the
+  /// processor: 64 binary digits on x86-64, where double has 53. Several times slower.
   std::vector<Extended> extended_gradient(std::span<const Extended> w);
 
   const RiskSettings& settings() const { return settings_; }
 
  private:
-  /// Returns the sum over training examples of factor(row) v, where v is the scaled example (see
-  /// RiskSettings::max_norm), [d].
+  /// Returns the sum over training examples of factor(row) v, [d], where v is the example's scaled
+  /// vector y (x, 1) / max(R, |(x, 1)|).
   template <class Real, class Factor>
   std::vector<Real> weighted_sum(const Factor& factor);
-  /// Returns the features of row i. `buffer`: memory for a row that is not stored as floats.
+  /// Returns the features of row i. If the row is not stored as floats, they are written to
+  /// `buffer`, and the result points into it.
   std::span<const float> row(std::size_t i, std::vector<float>& buffer) const;
 
   const Dataset& data_;
@@ -79,13 +82,14 @@ class LinearRisk {
 /// for LinearRisk::gradient().
 double risk_rounding(const RiskSettings& settings, std::size_t dimension, double norm, double unit);
 
-/// Objective to be minimised: J(w) = risk + regulariser / 2 |w|^2 + linear . w.
+/// Objective to be minimised: J(w) = risk(w) + regulariser / 2 |w|^2 + linear . w, where the risk
+/// is the sum of losses.
 struct RiskProblem {
   double regulariser = 0.0;         ///< > 0
   std::vector<double> linear = {};  ///< [d], or empty for 0
-  double linear_bound =
-      0.0;  ///< bound on |linear|; it may fail with a probability that delta includes
-  double tolerance = 0.0;  ///< maximum norm of the gradient of J
+  /// Public bound on |linear|; it may fail with a probability that is part of delta.
+  double linear_bound = 0.0;
+  double tolerance = 0.0;  ///< norm of the gradient of J at which a solver may stop
 };
 
 /// Returns a number of iterations after which gradient descent provably has a gradient within

@@ -8,12 +8,13 @@
 
 namespace cudp {
 
-/// Properties of a method's noisy sums from which its privacy plan is made.
+/// Properties of a method's noisy sums, from which its privacy plan (sampling, noise, number of
+/// steps) is made.
 struct SumShape {
   double clip_norm = 1.0;
   Contribution contribution = ClippedGradient{};
-  /// Upper bound on the sampling rate of an example. If it is below 1, the batch must be smaller
-  /// than the number of examples.
+  /// Upper bound on the probability with which an example is in a batch. If it is below 1, the
+  /// batch must be smaller than the number of examples.
   double largest_rate = 1.0;
 };
 
@@ -26,23 +27,27 @@ PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& sha
 /// privacy plan stay within config.epsilon. Throws BudgetError if there is none.
 double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Returns the privacy plan with its noise multiplier set, and checked against the budget.
+/// Returns the privacy plan with its noise multiplier set: config.sigma, or else the smallest one
+/// that stays within config.epsilon. Throws BudgetError if there is none or the plan exceeds the
+/// budget.
 PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan);
 
-/// Returns whether a privacy filter must enforce the budget during training. It must if the noise
-/// differs between steps and steps may be repeated with fresh noise after a key was lost: which
-/// steps are repeated may then have been chosen by looking at released values.
+/// Returns whether a privacy filter must enforce the budget during training. That is so if the
+/// noise differs between steps and a key was lost, so that steps may be repeated with fresh noise:
+/// which steps are repeated may then have been chosen by looking at released values.
 bool needs_filter(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Returns the order of the Renyi divergences that a privacy filter adds up for a plan with noise.
+/// Returns the order of the Renyi divergences that a privacy filter for this plan adds up. The plan
+/// must have its noise.
 double filter_order(PrivacyPlan plan);
 
-/// Throws BudgetError if the epsilon of the planned releases exceeds config.epsilon, or if the
-/// guarantee is too weak to be meaningful.
+/// Throws BudgetError if the epsilon of the planned releases exceeds config.epsilon, if the noise
+/// of a step is too small or too large to be drawn exactly, or if the guarantee is too weak to be
+/// meaningful and config.allow_weak_privacy is not set.
 void check_budget(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Returns the largest number of steps, at most `wanted`, from step `first` on that together with
-/// the releases `already` stay within epsilon.
+/// Returns the largest number of steps that, with the releases `already` made, stay within epsilon.
+/// The steps begin with step `first`; the result is at most `wanted`.
 std::uint64_t affordable_steps(const PrivacyPlan& plan, std::span<const privacy::Release> already,
                                double epsilon, std::uint64_t first, std::uint64_t wanted);
 

@@ -29,7 +29,7 @@
 
 namespace cudp {
 
-/// Public facts about a run from which a method is made, before the data are read.
+/// Public properties of a run from which a method is made, before the data are read.
 struct MethodContext {
   TrainConfig config;
   Network network;
@@ -39,14 +39,14 @@ struct MethodContext {
   /// examples (unless it has its own part of the budget), and the noisy statistics from which
   /// features are computed (principal components, or means and variances of channels).
   std::vector<privacy::Release> before;
-  /// Whether the run's random key was lost once. The number of its steps may then have been chosen
+  /// Whether the run's random key was ever lost. The number of its steps may then have been chosen
   /// by looking at released values.
   bool key_was_lost = false;
   /// How the run's budget is divided, if releasing the noisy number of examples has its own part of
   /// it. `config` then has the epsilon and delta of the other part, for training.
   std::optional<privacy::CountSplit> split = {};
-  /// Number of steps per epoch, if not computed from the number of examples. Only for plans that
-  /// are made to bound the cost of other plans; nothing is trained with them.
+  /// Number of steps per epoch; if empty, it is computed from the number of examples. Set only in
+  /// plans that are made to bound the cost of other plans; nothing is trained with them.
   std::optional<std::uint64_t> epoch_steps = {};
   /// Cache of the accountant's results in this run; null: no cache.
   std::shared_ptr<privacy::AccountantMemo> memo = {};
@@ -61,7 +61,7 @@ struct TrainingInputs {
   const Dataset& train;
   const Backend& backend;
   SharedKey key;
-  Gate& gate;  ///< charges releases, and adds noise to sums on the host; draws it from `key`
+  Gate& gate;  ///< charges releases, and adds noise that it draws from `key` to sums on the host
   /// Processes that train one model together; `train` is this process's range of the data.
   Ranks* ranks = &alone();
   /// Public pre-trained weights to start from, [d]; the entry NaN means that the weight is drawn at
@@ -74,26 +74,27 @@ struct MethodState {
   nlohmann::ordered_json numbers;
   std::vector<std::pair<std::string, std::vector<float>>> arrays;
 
-  /// Returns the array of that name; an empty one if there is none.
+  /// Returns the array of that name; an empty array if there is none.
   const std::vector<float>& array(const std::string& name) const;
 };
 
-/// Names of the arrays of a MethodState with one number per example of this rank's range. They
-/// depend on private rows and were never released. All other arrays are computed from releases, and
-/// are the same on all ranks.
+/// Names of those arrays of a MethodState that have one number per example of this rank's range of
+/// the data. These depend on private rows and were never released. All other arrays are computed
+/// from released values, and are the same on all ranks.
 inline constexpr std::array kPerExampleArrays = {"norms"};
 inline bool is_per_example(const std::string& array) {
   return std::ranges::find(kPerExampleArrays, array) != kPerExampleArrays.end();
 }
 
 /// Returns the state without the arrays that have one number per example (kPerExampleArrays). A run
-/// that resumes under another key uses only the rest, because the training data may have changed.
+/// that resumes under another random key continues from that part of its state only, because the
+/// training data may have changed.
 MethodState released_part(MethodState state);
 
 /// A training algorithm. Each method is one file with its options, state, privacy plan and part of
-/// the certificate, and one row of methods/registry.cpp. A method is made before the data are read,
-/// and throws InputError or BudgetError if settings and size do not allow training. Then it is
-/// started, or restored; then it makes steps.
+/// the certificate, and one row of methods/registry.cpp. A method is constructed before the data
+/// are read, and throws InputError or BudgetError if the settings and the number of examples do not
+/// allow the training. After that start() or restore() is called, then train().
 class Method {
  public:
   /// Value of steps() for a method that trains until its budget ends.
@@ -108,15 +109,15 @@ class Method {
 
   virtual double epsilon() const = 0;
   virtual double delta() const = 0;
-  /// Returns the budget of a privacy filter that must admit every release; nullopt if the releases
-  /// are known in advance to stay within epsilon.
+  /// Returns the budget of a privacy filter that must admit every release. Returns nullopt if no
+  /// filter is needed, because the releases are known in advance to stay within epsilon.
   virtual std::optional<privacy::Budget> filter() const { return std::nullopt; }
-  /// Returns the releases of training that are charged when the run begins; empty if the method
+  /// Returns the releases of the training that are charged when the run begins. Empty if the method
   /// charges them step by step.
   virtual std::vector<privacy::Release> releases_at_start() const { return {}; }
-  /// Returns the epsilon, at the same delta and noise, if neighbouring data sets differ by one
-  /// example instead of a unit of several. It shows the cost of a larger unit. It is not a
-  /// guarantee if releases depend on earlier ones.
+  /// Returns the epsilon, at the same delta and noise, for neighbouring data sets that differ by
+  /// one example instead of a whole unit of privacy with several examples. It shows the cost of the
+  /// larger unit. It is not a guarantee if releases depend on earlier ones.
   virtual double epsilon_of_one_example() const = 0;
   virtual std::uint64_t steps() const = 0;
   virtual std::uint64_t steps_per_epoch() const { return 1; }
@@ -127,30 +128,32 @@ class Method {
 
   // Training.
 
-  /// Initialises the training at step 0. budget: contains all charges so far.
+  /// Initialises the training at step 0. budget: the run's privacy budget, with all charges so far.
   virtual void start(const TrainingInputs& inputs, const PrivacyBudget& budget) = 0;
-  /// Initialises the training from a checkpoint. If the key is not the one that `state` was made
-  /// with, `state` must be the result of released_part().
+  /// Initialises the training with a checkpoint's state. If the run's key is not the one with which
+  /// `state` was made, `state` must not contain arrays with numbers of single examples
+  /// (released_part()).
   virtual void restore(const TrainingInputs& inputs, const MethodState& state) = 0;
   virtual MethodState state() const = 0;
   /// Returns whether the ledger has charges for everything that the run has released up to `step`.
   /// The arguments after `ledger`: number of steps made, and epsilon that the run reported as
-  /// spent. Call restore() first.
+  /// spent. Requires that restore() was called.
   virtual bool accounts_for(const privacy::Ledger&, std::uint64_t /*step*/,
                             double /*epsilon*/) const {
     return true;
   }
-  /// Call after restore() if the run's key was lost and a new one is used. Steps after `step` are
-  /// then new releases, which are charged. Throws BudgetError if a new key is not possible, e.g.
-  /// because all releases were charged once, in advance.
+  /// Prepares the training to continue at `step` with a new random key, after the run's key was
+  /// lost. Requires that restore() was called. Later steps are then new releases and are charged
+  /// again. Throws BudgetError if a new key is not possible, e.g. because all releases were charged
+  /// once, in advance.
   virtual void fresh_key(PrivacyBudget& budget, std::uint64_t step) = 0;
 
-  /// Returns the total number of steps that the budget allows, including those done (second
-  /// argument). Throws BudgetError if no more are allowed.
+  /// Returns the total number of steps that the budget allows, at least the number of steps done
+  /// (second argument). Throws BudgetError if the budget allows no more steps.
   virtual std::uint64_t last_step(const PrivacyBudget&, std::uint64_t) const { return steps(); }
-  /// Charges the budget for steps `step` to `until` - 1, or fewer if it does not suffice, and for
-  /// releases that must precede them. Returns one past the last step that was charged: `step` if
-  /// the budget is spent.
+  /// Charges the budget for steps `step` to `until` - 1, or for fewer if it does not suffice, and
+  /// for releases that must precede these steps. Returns one past the last step that was charged:
+  /// `step` if the budget is spent.
   virtual std::uint64_t authorise(PrivacyBudget& budget, std::uint64_t step,
                                   std::uint64_t until) = 0;
   /// Makes steps `step` to `until` - 1, which authorise() has charged. The gate checks each before
@@ -163,16 +166,17 @@ class Method {
 
   // Reports. They are computed from public numbers and released values.
 
-  /// Returns the learning rate of the last of `step` steps; 0 if step is 0.
+  /// Returns the learning rate of the last of the first `step` steps; 0 if step is 0.
   virtual double learning_rate(std::uint64_t step) const = 0;
-  /// Returns a function that computes the epsilon spent after `step` steps. last: whether the run
-  /// ends there; if not, a faster, looser bound suffices. The function owns copies of everything it
-  /// needs, so another thread may call it while this one continues to train.
+  /// Returns a function that computes the epsilon spent after `step` steps. ledger: everything that
+  /// was charged. last: whether the run ends there; if not, a faster, looser bound suffices. The
+  /// function owns copies of everything it needs, so another thread may call it while this one
+  /// continues to train.
   virtual std::function<double()> spent(const privacy::Ledger& ledger, std::uint64_t step,
                                         bool last) const = 0;
-  /// Returns an estimate of the run's total number of steps. The argument: steps done.
+  /// Returns an estimate of the run's total number of steps. Argument: number of steps done.
   virtual double expected_steps(std::uint64_t) const { return static_cast<double>(steps()); }
-  /// Returns the expected number of examples that a step processes, to report a throughput.
+  /// Returns the expected number of examples that a step processes; used to report the throughput.
   virtual double examples_per_step() const = 0;
   virtual Outcome outcome(std::uint64_t step) const { return {.steps = step}; }
   /// Returns the method's privacy guarantee for the certificate. ledger: everything that was
@@ -183,16 +187,18 @@ class Method {
   virtual std::optional<privacy::Groups> groups(const privacy::Ledger&) const {
     return std::nullopt;
   }
-  /// Returns `ledger` with the charges of future steps up to `last` added, if they are known.
+  /// Returns `ledger` with the charges of future steps before `last` added, if the method knows
+  /// them in advance; otherwise `ledger` itself.
   virtual privacy::Ledger planned(privacy::Ledger ledger, std::uint64_t /*last*/) const {
     return ledger;
   }
-  /// Returns exact, private statistics of the steps since the last call, for --unsafe-diagnostics.
+  /// Returns exact, private statistics of the steps since the last call, such as the number of
+  /// clipped gradients. Only for --unsafe-diagnostics; they must not be released.
   virtual Diagnostics diagnostics() { return {}; }
 };
 
-/// Returns the text of a reason not to release a model: the privacy proof of the method assumes
-/// real numbers and does not cover rounding. what: name of the mechanism.
+/// Returns the reason not to release a model if the privacy proof of its method assumes real
+/// numbers and does not cover rounding. what: name of the mechanism, for the text.
 std::string real_numbers_obstacle(const std::string& what);
 
 }  // namespace cudp

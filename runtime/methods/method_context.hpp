@@ -6,15 +6,15 @@
 
 namespace cudp {
 
-/// If the number of training examples is private: returns how epsilon and delta are divided between
-/// its noisy release and the training. Returns nullopt if the number is public, or if the method's
-/// proof treats it as one more release. Depends on public settings only. Throws BudgetError if the
-/// budget cannot be divided.
+/// Returns how epsilon and delta are divided between releasing the number of training examples with
+/// noise, if it is private, and the training. Returns nullopt if the number is public, or if the
+/// method's proof treats its release as one more of the training's. Depends on public settings
+/// only. Throws BudgetError if the budget cannot be divided.
 std::optional<privacy::CountSplit> count_split(const TrainConfig& config, const DataSplit& data);
 
-/// Returns the public facts from which a method is made. ledger: charges of the run so far,
-/// including that of the noisy number of examples. If the budget is divided (count_split), the
-/// method gets the training's part and treats the number of examples as public.
+/// Returns the public properties of a run from which its method is made. ledger: charges of the run
+/// so far, including that of the noisy number of examples. If the budget is divided (count_split),
+/// the method gets the training's part and treats the number of examples as public.
 MethodContext method_context(const TrainConfig& config, const Network& network,
                              const TrainingSize& size, const Arithmetic& arithmetic,
                              const privacy::Ledger& ledger);

@@ -15,10 +15,12 @@ struct MethodEntry {
   std::string name;
   std::string option_group = "Methods";  ///< heading of its options in --help and config.toml
   std::vector<Option> options;           ///< options that belong to this method
-  std::vector<std::string> uses;  ///< keys of options that the method shares with other methods
-  /// Keys of options that its config may contain although they have no effect.
+  /// Keys of options that the method shares with other methods, such as "clip".
+  std::vector<std::string> uses;
+  /// Keys of options that its config files may contain although they have no effect on the method.
   std::vector<std::string> ignores;
-  /// Whether gradients are stochastic. Presets of data sets, tuned for such methods, then apply.
+  /// Whether the method trains with random batches. Presets of data sets, which are tuned for such
+  /// methods, then apply to it.
   bool stochastic = true;
   bool linear_model = false;  ///< trains only a linear model with one output
   /// Whether the method's privacy proof treats the noisy number of examples as one more release,
@@ -27,34 +29,38 @@ struct MethodEntry {
   bool counts_in_its_proof = false;
   bool gives_privacy = true;  ///< if false, a run needs no budget, and releases nothing
   bool cpu_only = false;
-  /// Whether the method and its noise multiplier can be computed from the settings and the number
-  /// of examples alone, in less than a second. If so, this happens while a data set of known size
-  /// is still being read.
+  /// Whether the method's plan, with its noise multiplier, can be computed from the settings and
+  /// the number of examples alone, in less than a second. If so, this happens while a data set of
+  /// known size is still being read.
   bool plans_ahead = false;
   bool on_ranks = true;  ///< trains on several ranks, each with a range of the examples
   /// Whether gradients are transformed coordinate by coordinate before clipping (AdaCliP).
   bool transforms_gradients = false;
-  /// Reason why the method does not support units of privacy with several examples; empty if it
-  /// supports them.
+  /// Reason why the method does not support units of privacy that have several examples; empty if
+  /// it supports them.
   std::string_view units_unsupported;
   bool adapts_step_size = false;  ///< supports --schedule adaptive, from released gradients
-  /// Message for users whose settings (e.g. of a preset) are tuned for dpsgd, if such settings do
-  /// not suit this method: the reason, and the flags to type. Empty if they suit it.
+  /// Message to users whose settings (e.g. of a preset) are tuned for method dpsgd, if such
+  /// settings do not suit this method: the reason, and the flags to use instead. Empty if they suit
+  /// it.
   std::string_view own_tuning;
-  /// Keys of options; if the user sets one of them, own_tuning is not shown.
+  /// Keys of options that tune this method. If the user sets one of them, the message own_tuning is
+  /// not shown.
   std::vector<std::string> tuned_by;
-  /// Sets the method's default settings, before settings are read from files and flags.
+  /// Sets the method's default settings. Called before settings are read from files and flags.
+  /// Null: the general defaults apply.
   void (*defaults)(TrainConfig&) = nullptr;
-  /// Computes settings from others, after all were read. Throws InputError if they are
-  /// inconsistent.
+  /// Computes settings that follow from others. Called after all settings were read. Throws
+  /// InputError if they are inconsistent. Null: nothing to compute.
   void (*complete)(TrainConfig&) = nullptr;
-  /// Adapts the config to the network and to the format of the data, which reveals nothing about
-  /// private rows. Throws InputError.
+  /// Adapts the config to the network and to the format of the data (columns and types, no private
+  /// rows). Throws InputError if the method cannot train this network with these settings. Null:
+  /// nothing to adapt.
   void (*fit)(TrainConfig&, const Network&, const Dataset& format) = nullptr;
   std::unique_ptr<Method> (*make)(const MethodContext&) = nullptr;
 };
 
-/// Makes a method of class M; used as MethodEntry::make.
+/// Makes a method of class M. A MethodEntry's `make` points to this function.
 template <class M>
 std::unique_ptr<Method> make_method(const MethodContext& context) {
   return std::make_unique<M>(context);

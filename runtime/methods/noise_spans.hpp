@@ -11,8 +11,8 @@ namespace cudp {
 using NoiseOfStep = std::function<double(std::uint64_t step)>;
 
 /// Returns the noise of steps 0 <= t < steps relative to step 0, alpha(t) / alpha(0), as spans of
-/// equal values; empty if all are equal. `alpha` may change only at multiples of `every`. Throws
-/// InputError if a value is not finite and > 0.
+/// consecutive steps with equal values; empty if all are equal. `alpha` may change only at steps
+/// that are multiples of `every`. Throws InputError if a value is not finite and > 0.
 std::vector<NoiseSpan> noise_spans(std::uint64_t steps, const NoiseOfStep& alpha,
                                    std::uint64_t every = 1);
 

@@ -22,7 +22,8 @@ enum class SelectionNoise { gumbel, laplace };
 /// Gumbel: the first index that noisy_smallest() returns. Laplace: computed in double from 52 bits
 /// each, words 0 .. 2 k - 1 of the stream, so its proof holds for real numbers only.
 ///
-/// release_observer: receives the returned index; null if there is none.
+/// stream: random stream of the noise. release_observer: receives the returned index, and may
+/// replace it; null if there is none.
 std::size_t noisy_min(std::span<const double> scores, double sensitivity, double epsilon,
                       SelectionNoise noise, const RandomStream& stream,
                       ReleaseObserver* release_observer = nullptr);

@@ -5,8 +5,9 @@
 
 namespace cudp {
 
-/// The method "norm bound" of AdaCliP's table 1 (Pichapati et al. 2019, section 6): DP-SGD without
-/// clipping, for logistic regression, whose gradients cannot be longer than its inputs allow.
+/// The method "norm bound" of table 1 of the paper on AdaCliP (Pichapati et al. 2019, section 6):
+/// DP-SGD without clipping, for logistic regression, whose gradients cannot be longer than its
+/// inputs allow.
 ///
 /// Difference from the paper: its 28 for MNIST is |x| alone, without the bias and the factor
 /// sqrt(2) of the softmax; `--method dpsgd --clip 28` clips to that. Here C = 39.6. The engine

@@ -23,7 +23,7 @@ namespace cudp {
 /// noisy N is drawn.
 ///
 /// The proof needs a density of b in real numbers, and a one-to-one map from b to w'. It does not
-/// hold for the bits of a float, so such runs are not for release.
+/// hold for the bits of a float, so the models of such runs must not be released.
 ///
 /// Difference from AMP: epsilon and delta are not divided between the two releases.
 /// privacy/rdp/objective_perturbation.hpp bounds both together, with mu_out = mu / 100. The other
@@ -33,8 +33,8 @@ class ObjectivePerturbation final : public LinearMethod {
   ObjectivePerturbation(const TrainConfig& config, const LinearProblem& facts);
 
   std::vector<privacy::Release> releases() const override;
-  /// Returns the run's epsilon, whatever the argument: the proof covers neighbours that differ by
-  /// one example only (units_unsupported).
+  /// Returns the run's epsilon, whatever the argument: the proof covers only neighbours that differ
+  /// by one example, so units of privacy with several examples are not supported.
   double epsilon_of(double) const override { return epsilon_; }
   std::vector<float> fit(const LinearTask& task) const override;
   std::vector<std::string> obstacles() const override;
@@ -48,7 +48,7 @@ class ObjectivePerturbation final : public LinearMethod {
                           std::vector<privacy::Release> releases) const override;
 
  private:
-  /// Returns the objective to minimise, without its linear noise term b . w.
+  /// Returns the objective to minimise, without its random linear term b . w.
   RiskProblem problem() const;
 
   RiskSettings risk_;

@@ -8,8 +8,8 @@
 
 namespace cudp {
 
-/// Released result of a finished private run, with which a run without privacy (--method sgd) is
-/// compared.
+/// Released result of a finished run with privacy, to compare with a run without privacy (--method
+/// sgd).
 struct Comparison {
   std::string run;  ///< folder of the run
   std::string dataset;
@@ -26,11 +26,12 @@ Comparison read_comparison(const std::string& run);
 void to_json(nlohmann::ordered_json& json, const Comparison& comparison);
 void from_json(const nlohmann::ordered_json& json, Comparison& comparison);
 
-/// Length and noise of a finished training, which are reported together with its guarantee.
+/// Number of steps and noise of a finished training, which are reported together with its privacy
+/// guarantee.
 struct Outcome {
   std::uint64_t steps = 0;
   std::optional<double> sigma = {};  ///< noise multiplier, if there is one
-  /// Number of noisy releases, for a method that makes several in a step.
+  /// Number of noisy releases, for a method that makes several in a step; nullopt for others.
   std::optional<std::uint64_t> releases = {};
   std::optional<Comparison> compared_with = {};
 };

@@ -12,18 +12,18 @@
 
 namespace cudp {
 
-/// Largest number of units of privacy (examples, or persons) together for which a certificate
-/// states an epsilon.
+/// Largest number of units of privacy (examples, or persons) changed together for which a
+/// certificate states an epsilon (group privacy).
 inline constexpr std::uint64_t kLargestGroup = 16;
 
-/// Fraction of delta that is reserved for bounds that may fail with a tiny probability
-/// (PrivacyPlan::failure).
+/// Fraction of delta that is reserved for bounds that may fail, with a tiny probability: on a
+/// private number of examples, and on the memory of a batch (PrivacyPlan::failure).
 inline constexpr double kFailureShare = 1e-9;
 
 /// Largest epsilon and delta of a budget without --allow-weak-privacy. A larger budget guarantees
 /// next to nothing.
 inline constexpr double kMaxEpsilon = 200.0;
-inline constexpr double kMaxDelta = 0.1;  ///< exclusive
+inline constexpr double kMaxDelta = 0.1;  ///< delta must be below this
 
 /// Minimum noise multiplier. Sums are integer multiples of a grid g. The noise must be at least
 /// 2^16 g (rounded_normal.hpp), and the clipping norm may be as small as 2^20 g (fixed_point.hpp).
@@ -36,11 +36,12 @@ inline constexpr double kMaxNoiseMultiplier = 0x1p18;
 /// exclusive.
 struct NoiseSpan {
   std::uint64_t until = 0;
-  double scale = 1.0;  ///< factor on PrivacyPlan::noise_multiplier; finite, > 0
+  /// Factor by which PrivacyPlan::noise_multiplier is multiplied in these steps; finite, > 0.
+  double scale = 1.0;
   bool operator==(const NoiseSpan&) const = default;
 };
 
-/// Cache of the accountant's results for a plan. It is ignored when plans are compared.
+/// Cache of the accountant's results for a plan. Comparisons of two plans ignore it.
 struct PlanMemo {
   std::shared_ptr<privacy::AccountantMemo> results = {};  ///< null: no cache
   bool operator==(const PlanMemo&) const { return true; }
@@ -54,8 +55,8 @@ struct PrivacyPlan {
   /// Each example is in each step's batch with probability threshold / 2^32: independently of other
   /// steps if epoch_steps is 0, otherwise in exactly one step of each epoch.
   std::uint64_t sampling_threshold = 0;
-  /// Steps of an epoch of random allocation, t. One release is then a whole epoch, and the number
-  /// of steps a multiple of t. 0: Poisson sampling.
+  /// Number t of steps of an epoch under random allocation. One release is then a whole epoch, and
+  /// the number of steps is a multiple of t. 0: Poisson sampling.
   std::uint64_t epoch_steps = 0;
   double expected_batch = 0.0;  ///< divisor of sums, instead of the size of the drawn batch
   std::uint64_t steps = 0;
@@ -67,15 +68,15 @@ struct PrivacyPlan {
   /// Noise of the steps, if it is not the same in all: consecutive spans, the last of which ends at
   /// `steps`. Fixed before training starts, so the composition is not adaptive. Empty: scale 1.
   std::vector<NoiseSpan> noise;
-  /// Maximum number of noisy sums that are released at the start of epochs, in addition to those of
-  /// steps, in the whole run; and their noise multiplier.
+  /// Maximum number of noisy sums that the whole run releases at the start of epochs, in addition
+  /// to those of steps; and the noise multiplier of these sums.
   std::uint64_t epoch_releases = 0;
   double epoch_noise = 0.0;
   /// Epsilon that was spent on releasing a noisy number of examples; 0 if the number is public. All
   /// other fields concern the rest of the budget.
   double count_epsilon = 0.0;
-  /// Releases that are charged to the same budget before the first step, e.g. statistics for
-  /// features.
+  /// Releases that are charged to the same budget before the first step, e.g. noisy statistics from
+  /// which features are computed.
   std::vector<privacy::Release> before;
   double delta = 0.0;
   /// Part of delta for bounds that hold with overwhelming probability: on a private number of
@@ -91,15 +92,18 @@ struct PrivacyPlan {
   PlanMemo memo = {};
 
   Draw draw() const;
-  /// Returns the index of the release that a step is part of.
+  /// Returns the index of the release that a step is part of: the step itself, or its epoch under
+  /// random allocation.
   std::uint64_t release_of(std::uint64_t step) const {
     return epoch_steps > 0 ? step / epoch_steps : step;
   }
-  /// Returns the number of releases that the first `steps` steps are part of.
+  /// Returns the number of releases that the first `steps` steps are part of. Under random
+  /// allocation a release is a whole epoch.
   std::uint64_t releases_until(std::uint64_t steps) const {
     return epoch_steps > 0 ? (steps + epoch_steps - 1) / epoch_steps : steps;
   }
-  /// Returns the number of steps of the first `releases` releases.
+  /// Returns the number of steps that the first `releases` releases cover. Under random allocation
+  /// a release is a whole epoch.
   std::uint64_t steps_until(std::uint64_t releases) const {
     return epoch_steps > 0 ? releases * epoch_steps : releases;
   }
@@ -124,7 +128,8 @@ std::vector<privacy::Release> step_releases(const PrivacyPlan& plan, std::uint64
 /// start of epochs (if steps > 0), and the noisy gradient sums.
 std::vector<privacy::Release> releases(const PrivacyPlan& plan, std::uint64_t steps);
 
-/// Returns the accountant's options for the plan: its delta, Renyi order, group size and so on.
+/// Returns the accountant's options for the plan: the kind of accountant, and the Renyi order if
+/// the plan fixes one.
 privacy::AccountantOptions accountant_options(const PrivacyPlan& plan);
 
 /// Returns a bound on the epsilon of the releases at the plan's delta less plan.failure.
@@ -134,8 +139,8 @@ privacy::PrivacyBound guarantee(const PrivacyPlan& plan, std::vector<privacy::Re
                                 double coarseness = 1.0);
 
 /// Returns a bound on the epsilon of a composition of releases at the plan's delta less
-/// plan.failure. Takes it from the plan's cache if it was computed before. Throws what
-/// privacy::Accountant throws.
+/// plan.failure. Takes it from the plan's cache if it was computed before. Throws
+/// std::invalid_argument if a number is out of range, std::domain_error if no bound is known.
 privacy::PrivacyBound epsilon_bound(const PrivacyPlan& plan,
                                     const privacy::Composition& composition,
                                     const privacy::AccountantOptions& options);

@@ -15,16 +15,16 @@ namespace cudp {
 /// public settings only. unit_rows: maximum number of examples of one unit of privacy.
 double feature_noise(const TrainConfig& config, std::uint64_t unit_rows);
 
-/// Returns the Gaussian releases that are charged to a method's budget before training: the number
-/// of examples, if it is private and has no part of the budget of its own, and the statistics from
-/// which features are computed.
+/// Returns the Gaussian releases that are charged to a method's budget before training. These are
+/// the number of examples, if it is private and has no part of the budget of its own (split is
+/// empty), and the statistics from which features are computed.
 std::vector<privacy::Release> releases_before(const TrainConfig& config, const TrainingSize& size,
                                               const std::optional<privacy::CountSplit>& split);
 
-/// Returns the mu of these Gaussian releases together, in Gaussian DP: for neighbours that differ
-/// by one example they are like one release with noise multiplier 1 / mu (Dong, Roth, Su 2019,
-/// arXiv:1905.02383, Corollary 3.3). 0 if there are none. Throws std::invalid_argument for any
-/// other mechanism.
+/// Returns the mu of Gaussian DP of these Gaussian releases together: for neighbours that differ by
+/// one example they are equivalent to one release with noise multiplier 1 / mu (Dong, Roth, Su
+/// 2019, arXiv:1905.02383, Corollary 3.3). 0 if there are none. Throws std::invalid_argument if a
+/// release has another mechanism.
 double mu_of(std::span<const privacy::Release> releases);
 
 }  // namespace cudp

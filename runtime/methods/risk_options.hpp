@@ -17,25 +17,26 @@ struct RiskOptions {
   double solver_tolerance = 1e-5;  ///< tau, maximum norm of the gradient at the computed minimum
 };
 std::vector<Option> risk_options();
-/// Returns the keys of the options in RiskOptions, and "l2".
+/// Returns the keys of the options that the struct RiskOptions holds, and "l2".
 std::vector<std::string> risk_option_keys();
 
 /// Throws InputError unless config.l2 is positive, which makes the regularised risk strongly
 /// convex.
 void check_risk(TrainConfig& config);
 
-/// Returns the settings of the risk from the config. max_examples: upper bound on the number of
-/// examples.
+/// Returns the settings of the empirical risk (sum of losses), taken from the config. max_examples:
+/// public upper bound on the number of examples.
 RiskSettings risk_settings(const TrainConfig& config, Loss loss, double max_examples);
 
-/// Returns the description of the risk and its minimum for a certificate. regulariser: weight of
-/// |w|^2 / 2. tolerance: maximum norm of the gradient at the computed minimum.
+/// Returns the description of the risk and of its minimum for a certificate. regulariser: factor on
+/// |w|^2 / 2 in the objective. tolerance: maximum norm of the objective's gradient at the computed
+/// minimum.
 privacy::MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser,
                                       double tolerance);
 
 /// Throws BudgetError unless the solver provably reaches the problem's tolerance on every data set
-/// within the settings. Otherwise a failure of the solver could reveal something about the rows.
-/// The check does not read the data.
+/// that the settings allow. Otherwise a failure of the solver could reveal something about the
+/// rows. The check does not read the data.
 void check_solver(const RiskSettings& settings, std::size_t dimension, const RiskProblem& problem);
 
 }  // namespace cudp

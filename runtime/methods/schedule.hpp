@@ -9,10 +9,11 @@ namespace cudp {
 
 OptimizerSettings optimizer_settings(const TrainConfig& config);
 
-/// Returns the smallest float >= x, so that rounding does not reduce noise.
+/// Returns the smallest float >= x. Used for noise, which rounding must not reduce.
 float float_above(double x);
 
-/// Returns the largest float <= x, so that no example adds more than the proof allows.
+/// Returns the largest float <= x. Used for factors on gradients, so that no example adds more to a
+/// sum than the privacy proof allows.
 float float_below(double x);
 
 /// Returns the learning rate of a step, counted from 0, out of `steps`. For ScheduleKind::adaptive:
@@ -21,13 +22,13 @@ double learning_rate(const TrainConfig& config, std::uint64_t steps, std::uint64
                      std::uint64_t step);
 
 /// Computes the scalars of each step (learning rate, noise, Adam's bias corrections, weight
-/// averaging, clipping norm) from settings and privacy plan, which are fixed before training
+/// averaging, clipping norm) from the settings and the privacy plan. Both are fixed before training
 /// starts.
 class Schedule {
  public:
   Schedule(const TrainConfig& config, const PrivacyPlan& plan, std::uint64_t steps_per_epoch);
 
-  /// Returns the learning rate of a step. step: counted from 0.
+  /// Returns the learning rate of a step, counted from 0.
   double learning_rate(std::uint64_t step) const;
   StepScalars at(std::uint64_t step) const;
 

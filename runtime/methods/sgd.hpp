@@ -35,7 +35,8 @@ class Sgd final : public EngineMethod {
   std::uint64_t authorise(PrivacyBudget&, std::uint64_t, std::uint64_t until) override {
     return until;  // there is no budget
   }
-  /// Makes steps; throws Error if a gradient is not finite.
+  /// Makes steps `step` to `until` - 1 and returns `until`. Throws Error if a gradient is not
+  /// finite.
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;
   std::function<double()> spent(const privacy::Ledger&, std::uint64_t, bool) const override {
     return [epsilon = epsilon()] { return epsilon; };
@@ -57,12 +58,14 @@ class Sgd final : public EngineMethod {
 
  private:
   void one_step(std::uint64_t step);
-  /// Makes steps first <= t < last with gradients clipped to clip_norm. Returns false if a gradient
-  /// was longer, so that the result is not exact.
+  /// Makes steps first <= t < last with gradients clipped to clip_norm. Returns true if no gradient
+  /// was clipped, so that the result is exact; false otherwise.
   bool nothing_clipped(std::uint64_t first, std::uint64_t last, float clip_norm);
 
-  float clip_norm_;                          ///< clipping norm of the current attempt
-  std::optional<Comparison> compared_with_;  ///< run of --compare-with
+  /// Clipping norm of the current attempt at a step, doubled until no gradient is longer.
+  float clip_norm_;
+  /// Result of the private run of --compare-with; nullopt if there is none.
+  std::optional<Comparison> compared_with_;
   Diagnostics seen_;
 };
 

@@ -12,14 +12,15 @@ namespace cudp {
 struct TrainingSize {
   double value = 0.0;  ///< number of examples N, or a noisy whole number >= 1
   double noise = 0.0;  ///< standard deviation; 0 if N is public
-  /// Maximum number of examples of one unit of privacy, by which neighbouring data sets differ.
+  /// Maximum number of examples of one unit of privacy. Neighbouring data sets differ by one unit.
   std::uint64_t unit_rows = 1;
 
   bool is_public() const { return noise == 0.0; }
   /// Returns the number of steps in an epoch: `value` / batch, rounded, at least 1.
   std::uint64_t steps_per_epoch(std::int64_t batch) const;
-  /// Returns an upper bound on the true number of examples, also after a group of units is added.
-  /// If the number is private, the bound fails with probability at most `failure`, in (0, 1).
+  /// Returns an upper bound on the true number of examples, which holds also after a group of units
+  /// of privacy is added. If the number is private, the bound fails with probability at most
+  /// `failure`, in (0, 1).
   double max_examples(double failure) const;
 };
 
@@ -30,13 +31,13 @@ double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows);
 
 /// Returns the standard deviation of the noise on the released number of examples; 0 if the number
 /// is public. Depends on public settings only. batch_follows: whether the batch size is chosen
-/// after the number is known, so that a coarse number suffices. Throws BudgetError if the number
-/// would be too noisy to use.
+/// after the number was released; a less accurate number then suffices. Throws BudgetError if the
+/// number would be too noisy to use.
 double size_noise(const DataSplit& data, const TrainConfig& config, bool batch_follows = false);
 
 /// Returns the number of examples N if noise is 0. Otherwise releases N plus Gaussian noise of this
-/// standard deviation, added by `gate`, rounded to a whole number of at least 1. This is a release
-/// of the Gaussian mechanism with noise multiplier `noise`, and must be charged.
+/// standard deviation, added by `gate`, rounded to a whole number of at least 1. That release must
+/// have been charged as a Gaussian mechanism with noise multiplier `noise`.
 TrainingSize training_size(const DataSplit& data, double noise, Gate& gate);
 
 }  // namespace cudp

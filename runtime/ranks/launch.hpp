@@ -7,13 +7,14 @@
 
 namespace cudp {
 
-/// Forks ranks 1 to n - 1 and continues as rank 0. Each other rank (a process) calls `follow` and
-/// exits with its result; if `follow` throws, the training ends on all ranks. Requires that the
-/// process has a single thread, that a BlockedSignals object lives, and that no CUDA device has
-/// been used. The other ranks die with this process, ignore interrupt signals, and get equal shares
-/// of its cores. If one of them dies, the next function in which rank 0 waits for it throws
-/// RanksError. The destructor of the returned object waits until the other ranks have ended. Throws
-/// Error if a process cannot be created.
+/// Forks ranks 1 to n - 1 and continues as rank 0. timeout: how long a rank waits for another one.
+/// Each other rank (a process) calls `follow` and exits with the code that it returns; if `follow`
+/// throws, the training ends on all ranks. Requires that the process has a single thread, that a
+/// BlockedSignals object lives, and that no CUDA device has been used. The other ranks end if this
+/// process dies, ignore interrupt signals, and get equal shares of its cores. If one of them dies,
+/// the next function of Ranks in which rank 0 waits for it throws RanksError. The destructor of the
+/// returned object waits until the other ranks have ended. Throws Error if a process cannot be
+/// created.
 std::unique_ptr<Ranks> fork_ranks(int n, std::chrono::milliseconds timeout,
                                   const std::function<Exit(Ranks&)>& follow);
 

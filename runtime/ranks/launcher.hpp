@@ -4,15 +4,16 @@
 
 namespace cudp {
 
-/// Number of processes that a launcher has started, and the name of the environment variable that
-/// states it; 1 and an empty name if no launcher did. SLURM_NTASKS is not used, because a batch
-/// script has it, too.
+/// What the process's environment shows about a launcher such as mpirun: the number of processes
+/// that it started, and the name of the environment variable that states it; 1 and an empty name if
+/// no launcher started this process. SLURM_NTASKS is not used, because a batch script has it, too.
 struct Launched {
   std::string variable;
   long processes = 1;
 };
 
-/// Returns whether a launcher that works with MPI has given this process a rank.
+/// Returns whether a launcher that works with MPI, such as mpirun, has started this process and
+/// given it a rank.
 inline bool has_rank_of_launcher() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
     if (std::getenv(name) != nullptr) return true;

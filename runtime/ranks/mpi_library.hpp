@@ -64,7 +64,8 @@ struct Mpich {
   Handle min = 0x58000002;
 };
 
-/// The functions and handles of an MPI library. Abi: its binary interface, of Open MPI or of MPICH.
+/// The functions and handles of an MPI library. Abi: constants and types of its binary interface;
+/// there is one for Open MPI and one for MPICH.
 template <class Abi>
 struct MpiFunctions : Abi {
   using Handle = typename Abi::Handle;
@@ -116,17 +117,18 @@ struct MpiFunctions : Abi {
   int (*test)(Handle*, int*, Status*);
 };
 
-/// The MPI library of this process.
+/// The MPI library that this process uses, or the reason why there is none.
 struct FoundMpi {
-  std::unique_ptr<LazyLibrary> library;  ///< null: none was found
+  std::unique_ptr<LazyLibrary> library;  ///< null if no library was found
   bool is_open_mpi = false;
-  std::string version;  ///< "Open MPI v4.1.4"
+  std::string version;  ///< the library's own text, e.g. "Open MPI v4.1.4"
   std::string missing;  ///< reason why no library was found
 };
 
-/// Opens the MPI library whose launcher started this process, if the environment shows which;
-/// otherwise Open MPI, or if that is missing MPICH. CUDP_MPI_LIBRARY in the environment names
-/// another file.
+/// Opens the MPI library and returns it. It is the library whose launcher started this process, if
+/// the environment shows which; otherwise Open MPI, or MPICH if there is no Open MPI. If the
+/// environment variable CUDP_MPI_LIBRARY is set, it is the file that the variable names. Later
+/// calls return the same result.
 const FoundMpi& found_mpi();
 
 }  // namespace cudp

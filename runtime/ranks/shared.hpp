@@ -23,12 +23,13 @@ class SharedBoard {
   SharedBoard& operator=(const SharedBoard&) = delete;
 
   static constexpr int kMaxRanks = 256;
-  /// Size of a buffer, in numbers of 8 bytes.
+  /// Size of a rank's buffer, as a number of 8-byte integers.
   static constexpr std::size_t kChunk = std::size_t{1} << 16;
 
-  /// The function that a rank has called, to compare with the calls of others.
+  /// The function of Ranks that a rank has called. All ranks must call the same one, so each
+  /// compares its own with the others'.
   struct Call {
-    std::uint64_t function;  ///< hash of its name and of the argument `what`
+    std::uint64_t function;  ///< hash of the function's name and of its argument `what`
     std::uint64_t bytes;
     char what[64];
   };
@@ -39,12 +40,13 @@ class SharedBoard {
 
   int ranks() const { return ranks_; }
   Slot& slot(int rank) { return page_->slots[rank]; }
-  /// Returns the buffer of a rank, kChunk numbers, which other ranks can read.
+  /// Returns the buffer of a rank, kChunk integers, which all ranks can read.
   std::int64_t* numbers(int rank) { return numbers_ + static_cast<std::size_t>(rank) * kChunk; }
-  /// Returns the buffer that all ranks share, kChunk numbers.
+  /// Returns an additional buffer, kChunk integers, that belongs to all ranks together.
   std::int64_t* common() { return numbers(ranks_); }
 
-  /// Ends the training on all ranks. Only the first call has an effect.
+  /// Ends the training on all ranks. Only the first call has an effect. why: reason, for error
+  /// messages. code: exit code of the processes.
   void end(const std::string& why, Exit code) noexcept;
   /// Throws RanksError if the training was ended.
   void check() const;
@@ -56,7 +58,7 @@ class SharedBoard {
   static constexpr std::uint32_t kEnding = 1;
   static constexpr std::uint32_t kEnded = 2;
   struct Page {
-    std::atomic<std::uint32_t> ended;  ///< 0, kEnding or kEnded
+    std::atomic<std::uint32_t> ended;  ///< state of the training: 0 (not ended), kEnding or kEnded
     std::int32_t code;
     char why[512];
     Slot slots[kMaxRanks];
@@ -68,8 +70,8 @@ class SharedBoard {
   std::int64_t* numbers_;
 };
 
-/// A rank that communicates with the others through a SharedBoard. watch: called from time to time
-/// while the rank waits; may end the training.
+/// A rank that communicates with the others through a SharedBoard. watch: function that is called
+/// from time to time while the rank waits for others; it may end the training.
 class SharedRanks final : public Ranks {
  public:
   SharedRanks(SharedBoard& board, int rank, std::chrono::milliseconds timeout,

@@ -6,10 +6,10 @@
 
 namespace cudp {
 
-/// Returns a line for each file of release/ that contains more than the program would write for its
-/// content: a link, further bytes, comments, other spelling, parts of pictures that are not pixels.
-/// Private rows could be hidden there. Not checked are texts that the user wrote, the front matter
-/// of README.md, and the pixels of pictures.
+/// Finds places in release/ where private rows could be hidden. Returns a line for each file that
+/// contains more than the program would write for its content: a link, further bytes, comments,
+/// other spelling, parts of pictures that are not pixels. Not checked are texts that the user
+/// wrote, the front matter of README.md, and the pixels of pictures.
 std::vector<std::string> more_than_written(const ReleasedRun& run);
 
 }  // namespace cudp

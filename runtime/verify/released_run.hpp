@@ -7,13 +7,15 @@
 
 namespace cudp {
 
-/// Contents of the files of a run's folder, or of its release folder alone, which an auditor can
-/// read.
+/// Contents of those files that an auditor of a finished run can read: the files of the run's
+/// folder, or only its public folder release/.
 struct ReleasedRun {
   std::filesystem::path release;  ///< path of the release folder
-  /// Certificate, ledger etc.; the ledger is empty if there is no private folder.
+  /// The run's certificate, ledger and other files, as text; the ledger is empty if there is no
+  /// private folder.
   verify::Evidence evidence;
-  std::string status;  ///< stated by the certificate: finished, not finished or refused
+  /// The run's status that the certificate states: finished, not finished or refused.
+  std::string status;
   bool has_model = false;
   std::vector<std::string> files;  ///< names of the files in the release folder, sorted
   std::string note;                ///< content of NOT-FOR-RELEASE.txt; empty if there is none
@@ -28,9 +30,9 @@ ReleasedRun open_released_run(const std::filesystem::path& folder);
 
 /// Checks everything that can be checked without secrets. First come the statements of the files
 /// (privacy/verify/released.hpp), then the model's tensors against the network that the model
-/// describes, then the list of files in release/: each must be accounted for by the certificate,
-/// and none may be missing. Throws InputError if a file cannot be read. bounds: cache of the
-/// accountant's results, reused by later calls.
+/// describes, then the list of files in release/: each must be one that a run with this certificate
+/// writes, and none may be missing. Throws InputError if a file cannot be read. bounds: cache of
+/// the accountant's results, reused by later calls.
 std::vector<verify::Statement> check_released_run(const ReleasedRun& run, verify::Bounds& bounds);
 
 }  // namespace cudp

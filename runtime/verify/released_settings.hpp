@@ -7,15 +7,15 @@
 
 namespace cudp {
 
-/// Compares the certificate's statements about data of the user with the settings, and returns the
-/// differences. Checks that the number of rows is private unless the settings declare it public,
-/// that the certificate of a table states the meaning of a row, and that test rows are in a file of
-/// their own or held out.
+/// Checks what the certificate states about the user's data against the settings. The number of
+/// rows must be private unless the settings declare it public; the certificate of a table must
+/// state the meaning of a row; test rows must be in a file of their own or held out. Returns one
+/// line for each difference.
 std::vector<std::string> data_differences(const ReleasedRun& run);
 
-/// Checks config.toml: this program reads it, the settings fit together, and the program would
-/// write the same bytes. If another version or commit of the program made the run, which may lack
-/// settings, each line must be one that this program would write.
+/// Checks the run's config.toml: this program can read it, the settings are consistent, and the
+/// program would write the same bytes. If another version or commit of the program made the run,
+/// whose file may lack settings, each line must be one that this program would write.
 verify::Statement check_settings_file(const ReleasedRun& run);
 
 }  // namespace cudp

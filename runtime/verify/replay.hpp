@@ -11,30 +11,30 @@
 
 namespace cudp {
 
-/// Settings for training a released run again (a replay).
+/// Settings for a replay: training a released run again, to compare its certificate.
 struct ReplaySettings {
-  std::filesystem::path folder;  ///< folder for the replay's run; must not exist
-  std::string data_dir;          ///< folder in which files that the settings name are searched
-  std::string dataset;  ///< data set to use instead of that in the settings; empty: that one
-  std::string schema;   ///< schema to use instead of that in the settings; empty: that one
-  std::string device;   ///< device to use instead of that in the settings; empty: that one
+  std::filesystem::path folder;  ///< folder for the files of the replay; must not exist
+  std::string data_dir;  ///< folder in which the data files of the run's settings are searched
+  std::string dataset;   ///< data set to use instead of that in the settings; empty: that one
+  std::string schema;    ///< schema to use instead of that in the settings; empty: that one
+  std::string device;    ///< device to use instead of that in the settings; empty: that one
   std::optional<std::int64_t> seed;  ///< seed of the replay; nullopt: a random one
   std::int64_t threads = 0;
 };
 
 /// Result of training a released run again.
 struct ReplayVerdict {
-  verify::Verdict transcript;  ///< whether the replay did what its own certificate states
-  /// Fields in which the certificates of run and replay differ although they should not.
+  verify::Verdict transcript;  ///< result of checking the replay against its own certificate
+  /// Differences between the certificates of run and replay in fields that should be equal.
   std::vector<std::string> differences;
-  std::int64_t seed = 0;  ///< seed that was used
+  std::int64_t seed = 0;  ///< seed from which the replay's random key was derived
 };
 
 /// Replays a released run: trains its settings again with a seed, in this process and in a folder
 /// that only its owner can read. Checks everything that the replay does against the replay's
 /// certificate (verify::check), then compares the two certificates. The transcript stays in memory;
-/// its size is about 30 bytes per parameter and step. Throws InputError or BudgetError if the
-/// training does, and InputError if the folder exists.
+/// its size is about 30 bytes per parameter and step. Throws InputError if the folder exists or the
+/// settings do not allow the training, BudgetError if the privacy budget does not suffice.
 ReplayVerdict replay_run(const ReleasedRun& run, const ReplaySettings& settings,
                          Reporter& reporter);
 
