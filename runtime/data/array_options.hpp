@@ -23,7 +23,8 @@ struct ArrayOptions {
   bool operator==(const ArrayOptions&) const = default;
 };
 
-/// Names of two arrays of a .npz file. Empty names stand for x or X, and y or Y.
+/// Names of the array of features and the array of labels in a .npz file. If a name is empty, the
+/// array is found by its usual name: x or X for features, y or Y for labels.
 struct ArrayNames {
   std::string features{};
   std::string labels{};

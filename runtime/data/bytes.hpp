@@ -48,15 +48,16 @@ class ByteReader {
   std::uint64_t position_ = 0;
 };
 
-/// How it is recognised that a file is compressed.
+/// The property of a file by which the program recognises that it is compressed: its first bytes,
+/// or its name.
 enum class Compression {
   by_content,  ///< it begins with the magic number of gzip or xz
   by_name      ///< its name ends in .gz or .xz: for files that may begin with a private row
 };
 
-/// Opens a file, and decompresses it if it is compressed. progress: receives the fraction of the
-/// file that has been read, must outlive the reader, may be null. Throws InputError if the file
-/// cannot be read.
+/// Opens a file, and decompresses it while it is read if it is compressed with gzip or xz.
+/// progress: receives the fraction of the file that has been read, must outlive the reader, may be
+/// null. Throws InputError if the file cannot be read.
 std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* progress = nullptr,
                                        Compression compression = Compression::by_content);
 
@@ -64,16 +65,18 @@ std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* 
 /// or xz. The bytes must outlive the reader.
 std::unique_ptr<ByteReader> memory_bytes(std::string name, std::span<const std::uint8_t> bytes);
 
-/// Appends up to `count` bytes to `to` and returns how many there were. Memory grows as bytes
-/// arrive, so that a wrong count in a file's header cannot exhaust memory.
+/// Reads up to `count` bytes, appends them to `to`, and returns how many it read: fewer than
+/// `count` only at the end of the stream. Memory grows as bytes arrive, so that a wrong count in a
+/// file's header cannot exhaust memory.
 std::uint64_t append_bytes(ByteReader& from, std::uint64_t count, std::vector<std::uint8_t>& to);
 
-/// Throws InputError unless the stream, including its checksum, ends here. after: description of
-/// what came before, for the message.
+/// Throws InputError if the stream has more bytes, or if the checksum at its end is wrong. after:
+/// description of what came before, for the message.
 void expect_end(ByteReader& reader, std::string_view after);
 
-/// Throws InputError "FILE, POSITION: expected ..., found ..."; without the position if `place` is
-/// empty.
+/// Throws InputError with the message "FILE, PLACE: expected ..., found ...", made of the four
+/// arguments. If `place`, the position in the file, is empty, the message is "FILE: expected ...,
+/// found ...".
 [[noreturn]] void bad_input(std::string_view file, std::string_view place,
                             std::string_view expected, std::string_view found);
 

@@ -11,13 +11,15 @@
 
 namespace cudp {
 
-/// Facts about the cells of a table's column, to draft its kind and bounds for a schema. They are
+/// Statistics of the cells of one column of a table (number of missing cells, minimum, maximum,
+/// mean, distinct texts), from which the column's kind and bounds in a schema are drafted. They are
 /// exact, without noise, so they are not differentially private.
 class ColumnFacts {
  public:
   static constexpr std::size_t kMaxTexts = 1000;
 
-  /// date_format: format of a column that is known to hold dates. Empty: tries common formats.
+  /// date_format: format of the dates in the column, if it is known to have dates. If empty,
+  /// several common date formats are tried.
   explicit ColumnFacts(const std::string& date_format = {});
 
   void add_missing() { ++missing_; }
@@ -35,8 +37,9 @@ class ColumnFacts {
   std::size_t count() const { return texts_.size(); }
   /// Returns the distinct cell texts, in byte order, or in numeric order if all are numbers.
   std::vector<std::string> ordered(char decimal) const;
-  /// Returns a date column, with bounds, in the first common format that fits all cells. The format
-  /// is empty if none fits.
+  /// Returns the schema's description of the column as dates: the first format that fits all cells,
+  /// and the earliest and the latest date as bounds. If no format fits, the result's date_format is
+  /// empty.
   Numeric dates() const;
 
  private:

@@ -17,7 +17,8 @@ enum class LongLines {
   cut      ///< return its beginning; was_cut() is then true
 };
 
-/// Where a byte-order mark is removed.
+/// Where a LineReader removes a byte-order mark, the bytes EF BB BF that some programs write at the
+/// start of UTF-8 text.
 enum class ByteOrderMarks {
   of_file,  ///< at the start of the file
   of_rows   ///< at the start of each line that next() returns, so that no line depends on its place
@@ -33,17 +34,19 @@ class LineReader {
                       ByteOrderMarks marks = ByteOrderMarks::of_file)
       : bytes_(bytes), long_lines_(long_lines), marks_(marks) {}
 
-  /// Reads the next line; false at the end of the file. `line` is valid until the next call. After
-  /// a line that was cut, its rest must be discarded first.
+  /// Sets `line` to the next line; returns false at the end of the file. `line` is valid until the
+  /// next call. If the previous line was too long and was cut, requires that its rest was removed
+  /// with discard().
   bool next(std::string_view& line);
-  /// Extends `line`, the line returned last, to include the next one, with the line break between
-  /// them. Returns false at the end of the file.
+  /// Extends `line`, which must be the line returned last, to include the next line of the file and
+  /// the line break between the two. Returns false at the end of the file.
   bool join(std::string_view& line);
   /// After a line that was cut (was_cut()): reads the next part of the rest of the line, and of the
   /// lines after it. A part ends with a line break or before one. Returns false at the end of the
   /// file. `part` is valid until the next call; `line` of next() is not valid any more.
   bool discard(std::string_view& part);
-  /// Returns the first bytes of the file, up to kHead. Requires that no line has been read.
+  /// Returns the first bytes of the file: kHead (64) of them, or all if the file is shorter.
+  /// Requires that no line has been read.
   std::span<const std::uint8_t> head();
   /// Returns the number, counted from 1, of the line returned last; if lines were joined, of the
   /// first of them.
@@ -72,8 +75,8 @@ class LineReader {
 /// Removes blanks and tabs from both ends.
 std::string_view trimmed(std::string_view text);
 
-/// Error in the quotes of a row: expected and found text for a message. Both are empty if there is
-/// no error.
+/// An error in how a CSV row uses quotation marks, as the two parts of the message "expected ...,
+/// found ...". Both parts are empty if there is no error.
 struct SplitFault {
   std::string_view expected;
   std::string found;

@@ -60,8 +60,9 @@ class MatrixReader {
   /// Returns the number of rows for which a caller may reserve memory before it reads them. It is
   /// not taken from the file's header, which may be wrong.
   std::uint64_t reservable() const;
-  /// Reads the next block of rows; leaves `ids` and `groups` empty. Returns false after the last
-  /// block. Throws InputError with up to TableFaults::kMax faults of rows.
+  /// Reads the next block of rows; leaves its members `ids` and `groups` empty. Returns false after
+  /// the last block. Throws InputError if rows have errors; the message lists up to
+  /// TableFaults::kMax of them.
   bool next(TableBlock& block);
   /// Returns a view of the features in the calling program's memory, so that they need not be
   /// copied. Null unless the array is in memory, row-major, of float32, or of bytes for images, and

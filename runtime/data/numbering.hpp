@@ -23,17 +23,20 @@ class Numbering {
   std::size_t end() const { return end_; }
   std::size_t count() const { return end_ - begin_; }
   bool are_indices() const { return trained_.empty(); }
-  /// Returns, for each sampling index from begin() on, the index of its example, or kHeldOut for a
-  /// held-out row. Empty if are_indices().
+  /// Returns, for each sampling index from begin() to end() - 1, the index of the example, or
+  /// kHeldOut if the row is held out. Empty if sampling indices equal the examples' indices
+  /// (are_indices()).
   std::vector<std::uint32_t> index() const;
 
-  /// Converts sampling indices, given relative to begin(), to indices of examples, in place. Input
-  /// and output ascend. Held-out rows are removed. Returns how many indices are left.
+  /// Converts the sampling indices `drawn`, given relative to begin(), to indices of examples, in
+  /// place. Input and output are in ascending order. Indices of held-out rows are removed; returns
+  /// how many indices are left.
   std::size_t to_indices(std::span<std::uint32_t> drawn) const;
-  /// Returns the sampling indices of examples with these indices.
+  /// Returns the sampling index of each of these examples. indices: indices of examples in the data
+  /// set.
   std::vector<std::uint32_t> numbers_of(std::span<const std::uint32_t> indices) const;
-  /// Returns `values`, one per example, in the order of sampling indices, [count()] from begin()
-  /// on; 0 for held-out rows.
+  /// Returns the values ordered by sampling index, [count()]: element i is the value of the row
+  /// with sampling index begin() + i, or 0 if that row is held out. values: one per example.
   std::vector<float> by_number(std::span<const float> values) const;
 
  private:

@@ -9,10 +9,10 @@
 
 namespace cudp {
 
-/// Memory for arrays with one element per row. Large arrays of a data set whose features are in a
-/// file are in mapped files on the same disk, too; these have no name and only their owner can read
-/// them. The system can write their pages to the disk at any time, so they do not count as
-/// anonymous memory of this process.
+/// Memory for arrays with one element per row of a data set. If the features of the data set are in
+/// a file, large arrays are in memory-mapped files on the same disk. These files have no name, and
+/// only their owner can read them. The operating system can write their pages to the disk at any
+/// time, so they do not count as anonymous memory of this process.
 class RowMemory {
  public:
   /// Uses memory of this process.
@@ -24,7 +24,8 @@ class RowMemory {
   static constexpr std::size_t kMinBytes = std::size_t{1} << 16;
 
   bool in_file(std::size_t bytes) const { return folder_ != nullptr && bytes >= kMinBytes; }
-  /// Returns memory for `bytes` bytes, aligned for any number. Throws Error if the disk is full.
+  /// Returns memory for `bytes` bytes, aligned for numbers of any type. Throws Error if the disk is
+  /// full.
   void* allocate(std::size_t bytes) const;
   void release(void* memory, std::size_t bytes) const;
 
@@ -59,7 +60,7 @@ class RowAllocator {
   RowMemory memory_;
 };
 
-/// Array with one element per row.
+/// Array with one element per row of a data set, in memory or in a memory-mapped file (RowMemory).
 template <class T>
 using RowArray = std::vector<T, RowAllocator<T>>;
 

@@ -27,8 +27,8 @@ class FileDescriptor {
 };
 
 /// Makes a file without a name on the disk of `folder`. It is deleted when it is closed, and only
-/// its owner can read it. data: name of the data set, for messages. can_be_named: if given, set to
-/// whether linkat() can give the file a name. Throws Error if no file can be made there.
+/// its owner can read it. data: name of the data set, for messages. can_be_named: if not null,
+/// receives whether linkat() can give the file a name. Throws Error if no file can be made there.
 FileDescriptor unnamed_file(const std::filesystem::path& folder, const std::string& data,
                             bool* can_be_named = nullptr);
 
@@ -67,23 +67,26 @@ class RowFile {
   /// number() is negative if that is not possible, e.g. without /proc.
   FileDescriptor open_again(int flags) const;
 
-  /// Gives the file of a RowFileWriter a name, so that it stays when the program ends. `path` must
-  /// be on its disk. Returns false if that is not possible, or if the file has another origin.
+  /// Gives a file without a name, made by a RowFileWriter, the name `path`, so that the file stays
+  /// when the program ends. `path` must be on the same disk. Returns false if that is not possible,
+  /// or if the file has a name already.
   bool link_to(const std::filesystem::path& path) const;
 
   /// Copies the rows with these indices to `to` [rows.size(), row_bytes()].
   void copy(std::span<const std::uint32_t> rows, std::uint8_t* to) const;
-  /// Copies rows [first, first + count) to `to`. For many rows faster than copying a list.
+  /// Copies rows [first, first + count) to `to` [count, row_bytes()]. For many rows this is faster
+  /// than copying a list of rows.
   void copy(std::size_t first, std::size_t count, std::uint8_t* to) const;
 
-  /// Asks the system to read rows from the disk before they are copied, if the file is too large to
-  /// stay in memory. The caller copies `rows`, ascending, in parts of `part` rows, and must call
-  /// this before it copies the part that begins at `at`.
+  /// Asks the operating system to read rows from the disk in advance, if the file is too large to
+  /// stay in memory. For a caller that copies the rows with the ascending indices `rows` in parts
+  /// of `part` rows: call it before copying the part that begins at rows[at].
   void read_ahead(std::span<const std::uint32_t> rows, std::size_t at, std::size_t part) const;
 
   /// Returns whether the file is still long enough for all rows.
   bool has_all_rows() const;
-  /// Throws InputError with the message that the file has become too short or cannot be read.
+  /// Throws InputError with the message that the file has become too short or cannot be read. For
+  /// callers that read the file without copy().
   [[noreturn]] void refuse() const;
 
  private:
@@ -133,7 +136,7 @@ class RowFileWriter {
 /// Whether the features of a data set are kept in memory or in a file.
 struct RowStorage {
   RowsIn where = RowsIn::memory;
-  /// Folder for files of rows that must be converted before use.
+  /// Folder for files that the program makes itself, with rows that it must convert before use.
   std::filesystem::path folder{};
 
   /// Returns whether features of this size [bytes] are kept in a file.

@@ -21,7 +21,8 @@ inline const std::string kCifarTrainImages = "data_batch_1.bin";
 inline constexpr const char* kLabelsAreClasses =
     "every label is a class: a training on a file with another is refused, and that is not counted";
 
-/// Facts about a folder of images that are known before it is read.
+/// What is known about a folder of images before it is read: the published name, the number of
+/// classes, and which part of it this process reads.
 struct FolderFacts {
   /// Published name of the set; the files must then have the published content (published.hpp).
   /// Empty: the user's own files.
@@ -46,18 +47,19 @@ DataSplit load_glyphs(const DataRequest& request);
 /// Makes the built-in data set of sentences.
 DataSplit load_sentences(const DataRequest& request);
 
-/// Throws InputError if the request for a table by name states a schema or a test table, because
-/// such a table has its own.
+/// For a table that is requested by the name of a published data set: throws InputError if the
+/// request also states a schema or a test table, because such a data set has its own schema and
+/// test rows.
 void check_named_table(const DataRequest& request);
 
-/// Reads a table given by name from this folder, with the shipped schema. Throws InputError if a
-/// file does not have the published content.
+/// Reads the table of a published data set from this folder, with the schema that comes with the
+/// program. Throws InputError if a file does not have the published content.
 DataSplit load_named_table(const DataRequest& request, const NamedDataset& named,
                            const std::filesystem::path& folder);
 
-/// For a table that was published without a test set: returns whether this row is a test row. This
-/// is a function of the row's text alone, true for about a fifth of the rows, so no row affects
-/// whether another one is a test row.
+/// For a table that was published without a test set: returns whether the row with this text is a
+/// test row, which is so for about a fifth of the rows. The result is a function of the row's text
+/// alone, so no row affects whether another one is a test row.
 bool is_published_test_row(std::string_view text);
 
 /// Returns whether `dataset` is the path of a table, or "-" for the standard input: neither a name,
@@ -77,7 +79,8 @@ TestData load_matrix_rows(const DataRequest& request);
 /// Reads training and test examples from table files.
 DataSplit load_table_file(const DataRequest& request);
 
-/// Reads the rows of a table to score: of request.test_path if given, else of request.dataset.
+/// Reads all rows of a table file, to score them with a model: of the file request.test_path if it
+/// is set, else of request.dataset.
 TestData load_table_rows(const DataRequest& request);
 
 }  // namespace cudp

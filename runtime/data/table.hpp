@@ -26,10 +26,11 @@ class TableFaults {
   /// wrong. expected, found: texts for the message.
   void add(std::uint64_t line, std::string_view column, std::string_view expected,
            std::string_view found);
-  /// States what the file seems to be, judging by its first bytes. It explains errors in rows, but
-  /// is none: the first bytes may be those of a row that fits the schema.
+  /// Sets a description of what the file seems to be, judging by its first bytes, e.g. a
+  /// spreadsheet; if rows have errors, the message states it. This alone is not an error, because a
+  /// row that fits the schema may begin with the same bytes.
   void explain(std::string seems) { seems_ = std::move(seems); }
-  /// Adds an error at a place such as "row 7".
+  /// Adds an error. place: where it is, such as "row 7". expected, found: texts for the message.
   void add_at(std::string place, std::string_view expected, std::string_view found);
   bool any() const { return !lines_.empty(); }
   bool full() const { return lines_.size() >= kMax; }
@@ -83,7 +84,8 @@ class TableRows {
             UnitColumn unit = UnitColumn::required,
             UnlistedColumns others = UnlistedColumns::as_stated);
 
-  /// Returns the names of columns that the file has but the schema does not; they are not read.
+  /// Returns the names of the columns that the file has but the schema does not name. Their cells
+  /// are not read.
   const std::vector<std::string>& dropped() const { return dropped_; }
   /// Returns whether the file has a column of the schema. column: its index in the schema.
   bool has(std::size_t column) const { return order_[column] < width_; }
@@ -114,20 +116,20 @@ class TableRows {
   std::vector<std::string_view> cells_;
 };
 
-/// Returns how it is recognised that a table's file is compressed: by its first bytes if these are
-/// the header, which is public; otherwise by its name, because the first bytes may be a private
-/// row.
+/// Returns how the program recognises that a table's file is compressed: by its first bytes if the
+/// table has a header, which is public; otherwise by its name, because the first bytes may be those
+/// of a private row.
 Compression compression_of(const TableSchema& schema);
 
 /// Lists names of columns for a message: "'age', 'sex' and 3 more".
 std::string column_list(std::span<const std::string> names);
 
-/// Calls use(row) for every row. Throws InputError if the file is not a table with the schema's
-/// columns, if a row has too few or too many cells, or if there is no row.
+/// Calls use(row) for every row of a table file, in order. Throws InputError if the file is not a
+/// table with the schema's columns, if a row has too few or too many cells, or if there is no row.
 void for_each_row(ByteReader& reader, const TableSchema& schema,
                   const std::function<void(const TableRow&)>& use);
 
-/// Returns the number of rows. It does not read their cells.
+/// Returns the number of rows of a table file, without reading their cells.
 std::uint64_t count_rows(ByteReader& reader, const TableSchema& schema);
 
 /// Makes a schema from the header row, with the names of the columns but no kinds. The label is the
@@ -137,12 +139,13 @@ TableSchema schema_from_header(ByteReader& reader, char delimiter);
 /// Parses a finite decimal number; nullopt if the text is anything else. decimal: '.' or ','.
 std::optional<double> parse_number(std::string_view text, char decimal = '.');
 
-/// Parses the cell of a numeric column: a decimal number, or a date, which becomes days since
-/// 1970-01-01.
+/// Parses the cell of a numeric column: a decimal number, or a date, which is converted to days
+/// since 1970-01-01. nullopt if the cell is neither.
 std::optional<double> parse_cell(const TableSchema& schema, const Numeric& numeric,
                                  std::string_view cell);
 
-/// Returns the part of a label's cell that names the class: without label.strip_suffix.
+/// Returns the part of a label's cell that is the name of the class: the cell without the suffix
+/// label.strip_suffix.
 std::string_view class_text(const Label& label, std::string_view cell);
 
 /// Counts how often each word occurs in the table's text column. The result is exact, so it is not

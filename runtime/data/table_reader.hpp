@@ -28,11 +28,13 @@ struct TableOptions {
   /// Whether the cells of the id column are kept, if the file has it. The reader throws InputError
   /// if the schema has no such column.
   bool ids = false;
-  /// Name of a column whose cells are kept, to group results by; empty: none.
+  /// Name of a column whose cells are kept, so that results can be computed for each value of it;
+  /// empty if no such column is kept.
   std::string group_by{};
   bool row_texts = false;       ///< keep the texts of the rows
   std::size_t max_rows = 4096;  ///< maximum number of rows in a block; fewer if rows are wide
-  /// Tokenizer and vocabulary for a text column; must outlive the reader.
+  /// Tokenizer and vocabulary for a text column; must outlive the reader. Null if the table has no
+  /// such column.
   const TextCoder* coder = nullptr;
   RowStorage storage{};  ///< whether features are kept in memory or in a file
   bool ahead = true;     ///< a thread reads the next block while one is in use
@@ -63,7 +65,7 @@ class TextList {
 /// Maximum of the number of rows in a block times the number of features (or words) of a row.
 inline constexpr std::uint64_t kMaxBlockNumbers = std::uint64_t{4} << 20;
 
-/// Consecutive rows of a table, as examples.
+/// A block of consecutive rows of a table, converted to examples.
 struct TableBlock {
   std::uint64_t first_row = 0;  ///< index of the block's first row in the table
   /// The rows as examples [n]. Labels are 0 if they are not read.
@@ -76,9 +78,9 @@ struct TableBlock {
 /// Reads a table in blocks of rows, in order. Memory use does not grow with the number of rows.
 class TableReader {
  public:
-  /// schema: complete. bytes and schema must outlive the reader. Throws InputError if the header
-  /// does not name the schema's columns, if the file is not a table, or if options name a column
-  /// that the schema lacks.
+  /// Requires that the schema is complete, and that bytes and schema outlive the reader. Throws
+  /// InputError if the header lacks columns of the schema, if the file is not a table, or if
+  /// `options` names a column that the schema lacks.
   TableReader(ByteReader& bytes, const TableSchema& schema, const TableOptions& options);
   ~TableReader();
   TableReader(const TableReader&) = delete;
@@ -88,13 +90,14 @@ class TableReader {
 
   /// Returns a data set without examples that has the table's shape and kind of features.
   Dataset empty() const;
-  /// Returns whether blocks have ids: they were requested, and the file has them.
+  /// Returns whether blocks have the cells of the id column: these were requested
+  /// (TableOptions::ids), and the file has that column.
   bool has_ids() const;
   /// Returns the names of columns that the file has but the schema does not; they are not read.
   const std::vector<std::string>& dropped() const;
   /// Reads the next block; returns false after the last one, or at once if there is no row. The
-  /// memory of `block` is reused. Throws InputError with up to TableFaults::kMax faults of rows; no
-  /// row after the block with the first fault is returned.
+  /// memory of `block` is reused. Throws InputError if rows have errors; the message lists up to
+  /// TableFaults::kMax of them. No block after the one with the first error is returned.
   bool next(TableBlock& block);
 
  private:
@@ -105,14 +108,15 @@ class TableReader {
   std::unique_ptr<Ahead> ahead_;  // null: blocks are read by the caller
 };
 
-/// Makes a KeptRange for one rank's share of `rows` rows, with memory reserved. empty: result of
-/// TableReader::empty(). file: name of the table.
+/// Returns an object that collects one rank's share of the table's rows, with memory reserved.
+/// empty: result of TableReader::empty(). rows: number of rows of the table. file: name of the
+/// table, for messages.
 KeptRange kept_rows(Dataset empty, const TableSchema& schema, const TableOptions& options,
                     Share share, std::uint64_t rows, const std::string& file);
 
-/// Reads the rows of one rank's range (`share`) into a data set; checks the rows of other ranks,
-/// too. rows: number of rows in the table; if `share` is the whole table, it is used only to
-/// reserve memory.
+/// Reads the rows that belong to one rank (process) into a data set, and checks the rows of other
+/// ranks, too. share: the rank's part of the table. rows: number of rows in the table; if `share`
+/// is the whole table, it is used only to reserve memory.
 Dataset read_table(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
                    std::uint64_t rows, Share share = {});
 

@@ -16,7 +16,8 @@
 
 namespace cudp {
 
-/// Converts texts to word ids, and word ids to vectors.
+/// What is needed to convert a text to word ids, and word ids to embedding vectors: tokenizer
+/// options, vocabulary and vectors.
 struct TextCoder {
   TextOptions options;
   Vocabulary vocabulary;
@@ -33,12 +34,13 @@ class TextEncoder {
   /// coder: must outlive the encoder.
   explicit TextEncoder(const TextCoder& coder) : coder_(coder) {}
 
-  /// Appends the text's word ids and its length to `to`, but no label.
+  /// Appends the text's word ids and its number of words to `to`, but no label.
   void append(std::string_view text, Dataset& to) const;
   /// Returns the ids of all words, and of the begin and end markers with Marks::four; not cut to
   /// options.tokens.
   std::vector<std::uint16_t> numbers(std::string_view text) const;
-  /// Sets shape, number of words and vectors of a data set that has no examples yet.
+  /// Sets the shape, the vocabulary size and the embedding vectors of `set`, a data set that has no
+  /// examples yet.
   void describe(Dataset& set) const;
 
  private:
@@ -67,15 +69,16 @@ std::filesystem::path find_text_file(const std::string& name, const std::string&
 /// Returns whether `name` is the name of a published embedding (glove, minilm), not of a file.
 bool is_named_embedding(const std::string& name);
 
-/// Makes the tokenizer, vocabulary and vectors that the options describe. The words are those of
-/// the options' list, else of the embedding, else `counted`. Throws InputError if there are no
-/// words, or if the vectors do not fit them.
+/// Makes the tokenizer, vocabulary and vectors that the options describe. The words of the
+/// vocabulary are those of the word list that the options name; without a list, those of the
+/// embedding; without either, `counted`. Throws InputError if there are no words, or if the vectors
+/// do not fit them.
 TextCoder make_coder(const TextOptions& options, const std::string& dir,
                      std::optional<std::vector<std::string>> counted = {});
 
-/// Makes the tokenizer, vocabulary and vectors of a trained model: `words` are the model's, the
-/// vectors come from the options' embedding, if any. Throws InputError if the SHA-256 of the
-/// embedding's file is not embedding_digest.
+/// Makes the tokenizer, vocabulary and vectors of a trained model. words: the words of the model's
+/// vocabulary. The vectors come from the embedding that the options name, if any. Throws InputError
+/// if the SHA-256 of the embedding's file is not embedding_digest.
 TextCoder restored_coder(const TextOptions& options, const std::string& dir,
                          std::vector<std::string> words, const std::string& embedding_digest);
 

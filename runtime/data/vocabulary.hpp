@@ -30,8 +30,9 @@ class WordIndex {
   std::unordered_map<std::string, int, Hash, std::equal_to<>> numbers_;
 };
 
-/// The special ids, which precede the ids of words. Id 0 also pads the ids of a text to their full
-/// length.
+/// Which special ids (for unknown words, for the start and end of a text) a vocabulary has, in
+/// front of the ids of words. Id 0 also fills the rest of a text that has fewer words than the
+/// maximum.
 enum class Marks {
   none_but_zero,  ///< 0: unknown words. For embeddings whose row 0 is zero.
   four            ///< 0: padding, 1: unknown words, 2: begin, 3: end of a text
@@ -41,8 +42,8 @@ constexpr int count_of(Marks marks) { return marks == Marks::four ? 4 : 1; }
 /// Maximum number of word ids, which have 16 bits.
 inline constexpr int kMaxWords = 65'536;
 
-/// Words and their ids: first the special ids of Marks, then one for each word in the order of the
-/// list.
+/// A list of words and their ids: first the special ids (Marks), then one id for each word, in the
+/// order of the list.
 class Vocabulary {
  public:
   Vocabulary() = default;
@@ -82,12 +83,12 @@ class Vocabulary {
 bool is_listable(std::string_view word);
 
 /// Reads a word list, one word a line; a tab and what follows it (a count) are ignored. Throws
-/// InputError with the line on a word that is not listable or occurred before, and on a file
-/// without words.
+/// InputError if a line has an empty word, one with blanks or control characters, or a word that
+/// occurred before, and if the file has no words.
 std::vector<std::string> read_words(ByteReader& reader);
 
-/// Throws InputError if `count` words and the special ids exceed kMaxWords. source: origin of the
-/// words, for the message.
+/// Throws InputError if the number of words, `count`, and the number of special ids add up to more
+/// than kMaxWords. source: origin of the words, for the message.
 void check_word_count(std::size_t count, Marks marks, const std::string& source);
 
 }  // namespace cudp

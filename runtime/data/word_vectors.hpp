@@ -21,8 +21,8 @@ struct VectorTable {
 
 /// Reads vectors from a .safetensors file (one matrix of F32 or F16 numbers: `tensor`, or the only
 /// one) or from GloVe's text format (one word a line, followed by its numbers, separated by
-/// blanks). The first bytes decide which format it is. Throws InputError with the line or the
-/// tensor.
+/// blanks). The first bytes decide which format it is. Throws InputError, with the line or the
+/// tensor's name, if the file is malformed or has no such matrix.
 VectorTable read_vectors(ByteReader& reader, const std::string& tensor);
 
 /// Replaces the rows by their first `dims` principal components: centred, projected, and scaled to

@@ -41,7 +41,7 @@ std::unique_ptr<RandomAccessBytes> memory_random_access(std::string name,
 class ZipArchive {
  public:
   /// Reads the archive's directory at the end of the file. bytes must outlive this object. Throws
-  /// InputError.
+  /// InputError if it is not a valid zip archive.
   explicit ZipArchive(const RandomAccessBytes& bytes);
 
   /// Returns the names of the members, in the order of the directory.
