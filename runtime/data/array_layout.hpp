@@ -13,7 +13,7 @@
 namespace cudp {
 
 /// What is known about the shape and the element order of examples before their array is opened:
-/// the user's options, and the shape that a built-in data set or a model states.
+/// the user's options, and the input shape of a trained model that scores them.
 struct ArrayForm {
   std::optional<Shape> shape{};  ///< shape stated with --input-shape
   /// Shape of an example, used if `shape` is not set and the array is a matrix [N, D] with D equal
