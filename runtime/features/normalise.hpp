@@ -15,7 +15,7 @@ namespace cudp {
 void normalise_groups(std::vector<float>& values, const Shape& shape, int groups, int threads);
 
 /// Normalises each row of a matrix, in place. A row's result depends on this row alone, so no
-/// privacy is spent. values: the matrix, [rows, width]. how: `none` leaves rows unchanged, and
+/// privacy is spent. values: the matrix, [rows, width]. how:
 ///   unit: divides by the L2 norm; a row of zeros stays as it is
 ///   layer: (x - mean) / sqrt(variance + 1e-5)
 /// Sums are in double, so that no finite row overflows. A row with a NaN or an infinity becomes all
