@@ -9,7 +9,8 @@
 
 namespace cudp {
 
-/// How predictions are written to a file.
+/// The format of a file of predictions: its columns, the names of classes, and the threshold of the
+/// predicted class.
 struct PredictionFormat {
   Loss loss = Loss::logistic;
   int outputs = 1;                     ///< number of outputs of the network
@@ -28,8 +29,8 @@ struct PredictionFormat {
 /// regression model's prediction is a number in the target's unit, within its bounds.
 class PredictionWriter {
  public:
-  /// threads: as in ThreadTeam. Throws InputError if a threshold is given and the model does not
-  /// predict two classes with probabilities.
+  /// threads: number of threads that format lines; 0 for all cores. Throws InputError if a
+  /// threshold is given and the model does not predict two classes with probabilities.
   PredictionWriter(PredictionFormat format, int threads);
 
   std::string header() const;

@@ -12,7 +12,8 @@ namespace cudp {
 /// Name of the tensor with the embedding of words, if a released model stores it.
 inline constexpr const char* kStoredVectors = "embedding.weight";
 
-/// Name of the file with a model's word list, in the model's folder.
+/// Name of the file with the word list of a model of texts. The file is in the same folder as the
+/// model's file.
 inline constexpr const char* kVocabularyFile = "vocabulary.txt";
 
 /// Writes to a model's metadata how texts are converted to word ids and which embedding was used:
@@ -37,17 +38,18 @@ std::shared_ptr<const TextCoder> read_text(const TensorFile& file,
                                            const std::filesystem::path& model,
                                            const VectorPlace& vectors);
 
-/// Properties of a model's vocabulary on which its network's shape depends. rows: number of word
-/// ids. columns: length of the word vectors that the model stores; 0 if they are in another file or
-/// there are none.
+/// Properties of a text model's vocabulary on which the shape of its network depends. rows: number
+/// of word ids. columns: length of the word vectors that the model's file stores; 0 if they are in
+/// another file, or if the model uses no such vectors.
 struct ReleasedWords {
   int rows = 0;
   int columns = 0;
   bool has_vectors = false;
 };
 
-/// Reads these properties from the model's files alone; nullopt if the model was not trained on
-/// texts. Throws InputError if its word list is missing.
+/// Reads the number of word ids and the length of stored word vectors from the model's file and the
+/// word list next to it; nullopt if the model was not trained on texts. model: path of the model's
+/// file. Throws InputError if the word list is missing.
 std::optional<ReleasedWords> released_words(const TensorFile& file,
                                             const std::filesystem::path& model);
 
