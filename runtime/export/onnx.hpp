@@ -6,7 +6,8 @@
 
 namespace cudp {
 
-/// Returns a released model as an ONNX file: IR version 8, with operators of opset 17 only.
+/// Returns the bytes of an ONNX file with a released model: IR version 8, with operators of opset
+/// 17 only. note: warnings that the file repeats. name: name of the model.
 ///
 /// Inputs, by the data that the model was trained on:
 ///   a table or a matrix   features  float  [N, d], a row as feature-names has it (cells encoded)
@@ -17,9 +18,8 @@ namespace cudp {
 ///                         lengths   int32  [N]
 /// Outputs: logits, float [N, outputs]; and, for classes, probabilities, float [N, classes], or,
 /// for a target, value, double [N, 1], in the target's unit and within its bounds. A model with
-/// hinge loss has logits only.
-/// The metadata are schema, feature-names, classes, words, dataset and not-for-release. Throws
-/// InputError on a model of 2 GiB or more, which the format cannot hold.
+/// hinge loss has logits only. The metadata are schema, feature-names, classes, words, dataset and
+/// not-for-release. Throws InputError on a model of 2 GiB or more, which the format cannot hold.
 std::string onnx_model(const ReleasedModel& model, const ExportNote& note, const std::string& name);
 
 }  // namespace cudp
