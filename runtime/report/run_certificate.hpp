@@ -9,7 +9,8 @@
 
 namespace cudp {
 
-/// The certificate of a run, as JSON and as numbers.
+/// The privacy certificate of a run (the content of its privacy.json), as JSON, and the numbers in
+/// it.
 struct RunCertificate {
   nlohmann::json json;
   verify::StatedNumbers stated;
@@ -24,8 +25,8 @@ struct RunCertificate {
   bool has_unit() const { return !stated.unit.empty(); }
 };
 
-/// Reads the text of a privacy.json. source: names it in errors. Throws InputError if it is not a
-/// certificate of cudp, or if it is damaged.
+/// Reads the text of a privacy.json. source: name of the file in error messages. Throws InputError
+/// if the text is not a certificate of cudp, or if it is damaged.
 RunCertificate parse_run_certificate(std::string_view text, const std::string& source);
 
 }  // namespace cudp

@@ -16,8 +16,8 @@ std::string what_it_is(const RunFacts& facts);
 /// model card, which refer to different files.
 page::Answers in_short(const RunFacts& facts, Detail detail);
 
-/// Returns a page without sections, which has the title, the run's description, and, if the run is
-/// not for release, the reasons.
+/// Returns a page that has only its head: the title, a description of the run, and, if the run must
+/// not be published, the reasons. The caller adds sections.
 page::Document headed(const std::string& title, const RunFacts& facts);
 
 }  // namespace cudp
