@@ -37,7 +37,8 @@ class RunFolder {
   /// Text file that replaces everything else in release/ if the run has no privacy.
   std::filesystem::path no_privacy() const { return release("NO-PRIVACY.txt"); }
 
-  /// Text file with the reasons why a run's model must not be released, e.g. because it was seeded.
+  /// Text file with the reasons why a run's model must not be published, e.g. because its random
+  /// key came from a seed.
   std::filesystem::path not_for_release() const { return release("NOT-FOR-RELEASE.txt"); }
 
   std::filesystem::path log() const { return owner("log.txt"); }
@@ -55,7 +56,7 @@ class RunFolder {
   std::filesystem::path root_;
 };
 
-/// An empty folder that was created for a new run.
+/// An empty folder that was created for a new run, and whether its parent folder was created, too.
 struct ReservedFolder {
   std::filesystem::path path;
   bool made_parent = false;
@@ -74,8 +75,8 @@ class NewRunFolder {
   /// Error if the folder cannot be created.
   explicit NewRunFolder(std::filesystem::path path);
   explicit NewRunFolder(ReservedFolder reserved);
-  /// Unless publish() was called: removes the folder, and the final path if it was created for this
-  /// run.
+  /// Unless publish() was called: removes the folder with the temporary name, and the one at the
+  /// final path if it was created for this run.
   ~NewRunFolder();
   NewRunFolder(const NewRunFolder&) = delete;
   NewRunFolder& operator=(const NewRunFolder&) = delete;
@@ -91,7 +92,7 @@ class NewRunFolder {
   std::optional<UnfinishedFile> unfinished_, unfinished_path_, unfinished_parent_;
 };
 
-/// Throws InputError unless `path` does not exist or is an empty folder.
+/// Throws InputError if `path` exists and is not an empty folder.
 void check_free(const std::filesystem::path& path);
 
 /// Throws InputError if `path` is in the folder of a training that `cudp tune` started. Only the

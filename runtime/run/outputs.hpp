@@ -25,7 +25,7 @@ class Outputs {
  public:
   Outputs(RunFolder folder, const Experiment& experiment);
 
-  /// Writes the complete settings.
+  /// Writes all settings of the run to config.toml.
   void write_config(const TrainConfig& config) const;
   /// Writes the certificate; nothing without privacy. If it states reasons why the run must not be
   /// released, other than that it is not finished, also writes these to NOT-FOR-RELEASE.txt in
@@ -45,16 +45,17 @@ class Outputs {
   /// Writes the model, for a model of texts also its vocabulary, and for a model of a table its
   /// schema.
   void write_model(const ReleasedModel& model) const;
-  /// Writes the released figures of held-out rows. classes: names of the classes.
+  /// Writes the released noisy test figures of held-out rows to holdout.json. classes: names of the
+  /// classes; empty for a regression model.
   void write_holdout(const HoldoutFigures& figures, const std::vector<std::string>& classes) const;
-  /// Writes the evaluation on the test set, and starts to draw its pictures. Draws none for
-  /// held-out rows, or if `pictures` is null.
+  /// Writes the evaluation on the test set to evaluation.json, and starts to draw its pictures (ROC
+  /// curves etc.). Draws no pictures for held-out rows, or if `pictures` is null.
   void write_evaluation(const Evaluation& evaluation, const std::vector<std::string>& classes,
                         const std::string& title, Pictures* pictures) const;
-  /// Returns the metrics without the numbers that must stay in private/.
+  /// Returns the lines of metrics without those test metrics that must stay in private/.
   std::vector<MetricsRow> public_part(const std::vector<MetricsRow>& metrics) const;
   /// Starts to draw a picture of test metric and epsilon over epochs. Returns false if there are no
-  /// lines of metrics.
+  /// lines of metrics, so that there is nothing to draw.
   bool start_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
                     const privacy::Certificate& certificate, Pictures& pictures) const;
 
@@ -73,7 +74,7 @@ class Outputs {
   bool has_holdout_;       ///< whether rows are held out; their number may be 0
   bool has_private_test_;  ///< metrics of test rows must stay in private/
   bool test_is_public_;
-  /// Metric to draw in the picture of curves, if the user or the schema states one; or "".
+  /// Key of the metric to draw over epochs, if the user or the schema states one; otherwise "".
   std::string metric_;
 };
 
