@@ -22,12 +22,12 @@ struct ArrayForm {
   bool channels_last = false;  ///< images are stored as [N, H, W, C] (--channels-last)
 };
 
-/// Shape and element order of the examples in an array.
+/// Shape and element order of the examples in an array [N, ...], as found when the array is opened.
 struct ArrayLayout {
   Shape shape;            ///< shape of an example
   bool is_bytes = false;  ///< numbers are uint8; otherwise they are floats
-  /// Whether the elements of an example are in the order row, column, channel; channels_first()
-  /// must then be called on each example.
+  /// Whether the elements of an example are in the order row, column, channel. The caller must then
+  /// reorder each example with channels_first(), because networks expect channel, row, column.
   bool channels_last = false;
   std::vector<std::uint64_t> sides;  ///< the array's shape without its first dimension, N
 

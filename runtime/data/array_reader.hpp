@@ -38,7 +38,8 @@ class ArrayReader {
   /// and 1. Throws InputError if the array has fewer numbers left, or if its type is
   /// floating-point.
   virtual void read(std::span<std::int64_t> out) = 0;
-  /// Throws InputError unless all elements of the array have been read.
+  /// Throws InputError if the array's file has more bytes than the elements that were read, or if
+  /// elements are left to read.
   virtual void expect_end() = 0;
   /// Returns an upper bound on the number of elements left, for which a caller may reserve memory
   /// before it reads them. It is not taken from the file's header, which may be wrong.

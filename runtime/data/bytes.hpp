@@ -30,14 +30,15 @@ class ByteReader {
   /// of the stream. Throws InputError if the stream is damaged or cut short.
   std::size_t read(std::span<std::uint8_t> out);
 
-  /// Skips up to `count` bytes and returns how many: fewer only at the end of the stream.
+  /// Skips up to `count` bytes and returns how many it skipped: fewer than `count` only at the end
+  /// of the stream.
   std::uint64_t skip(std::uint64_t count);
 
   /// Returns the number of bytes for which a caller may reserve memory before it reads them,
   /// whatever size a header in the stream states. The stream may have more bytes.
   virtual std::uint64_t reservable() const = 0;
-  /// Returns whether the stream is a file that is not decompressed, so that position() is an offset
-  /// in the file.
+  /// Returns whether the stream reads a file directly, without decompressing it, so that position()
+  /// is an offset in the file.
   virtual bool is_file() const { return false; }
 
  private:

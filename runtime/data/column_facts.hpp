@@ -23,8 +23,8 @@ class ColumnFacts {
   explicit ColumnFacts(const std::string& date_format = {});
 
   void add_missing() { ++missing_; }
-  /// Adds a cell that is not missing. text: the cell's text; for a label, the part that names the
-  /// class. decimal: the decimal separator, '.' or ','.
+  /// Adds a cell that is not missing to the statistics. text: the cell's text; for a label column,
+  /// only the part of it that is the name of the class. decimal: the decimal separator, '.' or ','.
   void add(std::string_view text, char decimal);
 
   bool none() const { return texts_.empty(); }
@@ -50,7 +50,8 @@ class ColumnFacts {
     std::uint64_t count = 0;
 
     void add(double x);
-    /// Returns the mean, rounded to six digits and clamped to [min, max].
+    /// Returns the mean of the numbers that were added, rounded to six digits and clamped to [min,
+    /// max].
     double mean() const;
   };
   struct Form {

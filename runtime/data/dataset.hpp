@@ -30,9 +30,9 @@ struct BorrowedFeatures {
 };
 
 /// Labelled examples. Their features have one of four forms: bytes (images; an engine converts
-/// them: feature = scale * byte + shift), coded rows of a table (row_layout.hpp), floats (rows of a
-/// matrix), or word ids of a text, with shape {1, 1, T}, where T is the maximum number of words.
-/// Features of an image are in the order channel, row, column.
+/// them: feature = scale * byte + shift), coded rows of a table (a compact form of sparse rows,
+/// row_layout.hpp), floats (rows of a matrix), or word ids of a text, with shape {1, 1, T}, where T
+/// is the maximum number of words. Features of an image are in the order channel, row, column.
 struct Dataset {
   Shape shape;
   int classes = 0;                  ///< number of classes; 1: examples have targets
@@ -88,14 +88,16 @@ struct Dataset {
   bool is_text() const { return words > 0; }
   bool is_coded() const { return layout != nullptr; }
   bool has_targets() const { return classes == 1; }
-  /// Returns a view of the coded rows for kernels. It is valid until the data set changes.
+  /// Returns a view of the table rows (`coded`) for the kernels that compute with them. It is valid
+  /// until the data set changes.
   CodedRows coded_rows() const { return layout->view(coded.data()); }
 };
 
 struct TextCoder;
 struct TableSchema;
 
-/// A training set, whose examples are private, and a test set.
+/// A training set, whose examples are private, and a test set, with what is known about both (are
+/// they public, the table's schema, notes for the report).
 struct DataSplit {
   std::string name;
   Dataset train;
@@ -106,13 +108,15 @@ struct DataSplit {
   /// Tokenizer, vocabulary and embedding with which texts were converted to word ids. Null: the
   /// data has no texts.
   std::shared_ptr<const TextCoder> text;
-  /// Complete schema of a table; null for other data.
+  /// Schema of the table, completed if the table's author left parts out; null if the data are not
+  /// a table.
   std::shared_ptr<const TableSchema> schema;
   /// For rows of a table: a text that changes if the table's file or its schema changes. With it a
   /// resumed run recognises that rows which it converted earlier are still valid. "" for other
   /// data, and if `train` is only one rank's part of the table.
   std::string coding;
-  /// True if the test rows were held out from the training table (holdout.hpp).
+  /// True if the test rows were drawn at random from the training data and held out (holdout.hpp);
+  /// false if they were given separately.
   bool held_out = false;
   /// Whether the test rows are public: rows of a built-in data set, or rows that the user declares
   /// public. If false, exact metrics measured on the test rows must stay in the run's private

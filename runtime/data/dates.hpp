@@ -15,7 +15,8 @@ std::string date_format_fault(std::string_view format);
 /// nullopt if `text` is not a date in this format from year 1 on.
 std::optional<double> parse_date(std::string_view text, std::string_view format);
 
-/// Formats a date to the second; the inverse of parse_date. days: a result of parse_date.
+/// Returns a date, rounded to the second, as text in this format; the inverse of parse_date().
+/// days: days since 1970-01-01, a result of parse_date().
 std::string format_date(double days, std::string_view format);
 
 }  // namespace cudp

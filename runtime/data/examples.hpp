@@ -56,13 +56,13 @@ void append_examples(const Dataset& from, ExampleRange range, Dataset& to);
 /// Appends the example of `from` with the index `example` to `to`. Requires that both have the same
 /// kind of features (bytes, floats, coded rows or word ids).
 void append_example(const Dataset& from, std::size_t example, Dataset& to);
-/// Returns the examples with the indices `which`, in that order.
+/// Returns a data set with copies of the examples with the indices `which`, in that order.
 Dataset select_examples(const Dataset& data, std::span<const std::size_t> which);
 /// Appends `count` examples whose features, label and target are 0.
 void append_blanks(Dataset& data, std::size_t count);
 
-/// For a data set without examples: makes it store its arrays targets, numbers and first_rows in
-/// files on the disk of `folder` once they are large.
+/// For a data set without examples: makes it store its arrays `targets`, `numbers` and `first_rows`
+/// in files without a name, on the disk of `folder`, instead of memory if they become large.
 void keep_arrays_in(const std::filesystem::path& folder, Dataset& data);
 
 /// Appends the features of all examples of a data set to a file, feature_bytes(data) bytes per

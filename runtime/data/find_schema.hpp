@@ -7,7 +7,7 @@
 
 namespace cudp {
 
-/// Schema of a table as its author wrote it, perhaps incomplete.
+/// Schema of a table as its author wrote it (perhaps incomplete), and where it was found.
 struct FoundSchema {
   TableSchema schema;
   std::string source;  ///< path of the file, or the name of a shipped schema

@@ -14,11 +14,13 @@ namespace cudp {
 
 /// Decides, row by row in the order of the file, which rows of a table are training examples: the
 /// first max_rows of each unit of privacy (e.g. of each person). Rows with the same text in the
-/// unit column, byte for byte but for blanks and tabs at its ends, are one unit. So whether a row
-/// is used depends on the rows of its unit only (privacy/README.md).
+/// column that identifies the unit, compared byte for byte without blanks and tabs at its ends, are
+/// one unit. So whether a row is a training example depends only on rows of the same unit, on which
+/// the privacy proof rests.
 class FirstRows {
  public:
-  /// Requires that `schema` states a unit of privacy and outlives this object.
+  /// Requires that `schema` states a unit of privacy, and that it outlives this object. malformed:
+  /// whether a row that cannot be read is an error or is left out.
   FirstRows(const TableSchema& schema, Malformed malformed);
 
   /// Returns whether the row is a training example. Rows must be passed in the order of the file. A

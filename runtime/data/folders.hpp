@@ -8,7 +8,8 @@ namespace cudp {
 
 bool is_folder(const std::filesystem::path& path);
 
-/// Returns the path of the file `stem`, `stem`.gz or `stem`.xz in `folder`; empty if there is none.
+/// Returns the path of the first of the files `stem`, `stem`.gz and `stem`.xz that exists in
+/// `folder`; an empty path if none exists.
 std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& stem);
 
 /// Returns the path of the first of the file names `stems` that exists in `folder`, as it is or

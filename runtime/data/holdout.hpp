@@ -57,7 +57,8 @@ class HoldOutSplitter {
   std::uint32_t taken_ = 0;
 };
 
-/// Returns the key for HoldOutDraws of a run with this seed. It differs from the training's key.
+/// For a run with a seed (whose random numbers must be reproducible): returns the key that decides
+/// which rows are held out. It differs from the key that the training derives from the same seed.
 RandomKey split_key_of_seed(std::uint64_t seed);
 
 }  // namespace cudp

@@ -14,8 +14,9 @@ namespace cudp {
 /// not a table with the schema's columns, or if it has no row.
 std::vector<ColumnFacts> facts_of(const TableSchema& schema, ByteReader& reader);
 
-/// Sets the kind of a column whose kind is unknown to one that fits its cells: numeric, date or
-/// categorical. Bounds or categories may still be missing.
+/// Sets the kind of a column, if the schema states none, to one that fits its cells: numeric, date
+/// or categorical. Its bounds or categories may still be missing then. facts: statistics of the
+/// column's cells.
 void choose_kind(Column& column, const ColumnFacts& facts);
 
 /// Returns the schema with missing kinds, bounds, categories and classes taken from the rows. The

@@ -16,8 +16,8 @@ bool names_rows(std::string_view name);
 /// several rows.
 bool names_persons(std::string_view name);
 
-/// Returns the first column whose name suggests that it identifies persons, and that is neither a
-/// feature nor predicted. Returns "" if there is none.
+/// Returns the name of the first column whose name suggests that it identifies persons, and that is
+/// neither a feature nor the column to predict. Returns "" if there is none.
 std::string column_of_persons(const TableSchema& schema);
 
 std::vector<std::string> names_of(const std::vector<Column>& columns);

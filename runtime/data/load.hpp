@@ -13,7 +13,7 @@ DataSplit load_data(const DataRequest& request);
 /// Reads examples to score with a model: every row of the table or matrix request.dataset, or the
 /// test examples of another data set. If a table is given with request.test_path, returns the rows
 /// of that file; missing parts of the schema are then read from request.dataset, the training
-/// table. Throws InputError or Error like load_data().
+/// table. Throws InputError if a file is missing or malformed, Error if memory does not suffice.
 TestData load_test_data(const DataRequest& request);
 
 }  // namespace cudp

@@ -28,8 +28,8 @@ class NpyReader final : public ArrayReader {
   void read(std::span<std::int64_t> out) override;
   void expect_end() override;
   std::uint64_t reservable() const override { return bytes_->reservable() / size_; }
-  /// Returns the offset of the first element in the file; nullopt if the array is inside an archive
-  /// or compressed.
+  /// Returns the offset in the file at which the array's elements begin [bytes]; nullopt if the
+  /// array is inside an archive or compressed.
   std::optional<std::uint64_t> first_byte() const {
     return bytes_->is_file() ? std::optional(first_byte_) : std::nullopt;
   }

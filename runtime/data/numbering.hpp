@@ -9,17 +9,19 @@
 
 namespace cudp {
 
-/// Maps between an example's index in a Dataset and its sampling index, by which batches are drawn.
-/// They are the same unless rows were held out; the sampling index is then the row's index among
-/// all used rows of the file (Dataset::numbers), so that batches do not depend on which rows were
-/// held out. For one rank's range of a data set, sampling indices are those of the whole set.
+/// Maps between an example's index in a Dataset and its sampling index, the index with which
+/// batches are drawn. The two are the same unless rows were held out for testing. Then the sampling
+/// index is the row's index among all rows of the file that are used, including held-out ones, so
+/// that drawn batches do not depend on which rows were held out. For one rank's range of a data
+/// set, sampling indices are those of the whole set.
 class Numbering {
  public:
   explicit Numbering(const Dataset& data);
 
-  /// Returns the smallest sampling index of an example, rounded down to a multiple of kSampleTile.
+  /// Returns the smallest sampling index of an example in the data set, rounded down to a multiple
+  /// of 512, the number of indices that the sampler draws at once.
   std::size_t begin() const { return begin_; }
-  /// Returns the largest sampling index + 1.
+  /// Returns the largest sampling index of an example in the data set, plus 1.
   std::size_t end() const { return end_; }
   std::size_t count() const { return end_ - begin_; }
   bool are_indices() const { return trained_.empty(); }

@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-/// A file of a published data set or embedding.
+/// Name and SHA-256 digest of a file of a published data set or word embedding.
 struct PublishedFile {
   std::string_view set;     ///< name of the data set (mnist, ...) or embedding (glove, minilm)
   std::string_view file;    ///< usual name of the file, without .gz or .xz

@@ -20,8 +20,9 @@ void record_range(Dataset& part, Share share, std::size_t whole);
 /// (process), and drops all others. A rank has a contiguous range of the examples (Share).
 class KeptRange {
  public:
-  /// empty: a data set without examples, of the right kind, perhaps with memory reserved. whole:
-  /// number of examples that will be passed to take(); unused if the share is the whole set.
+  /// empty: a data set without examples that has the shape and kind of features of the data to
+  /// collect, perhaps with memory reserved. share: the rank whose examples are collected. whole:
+  /// number of examples that will be passed to take(); unused if there is only one rank.
   KeptRange(Dataset empty, Share share, std::uint64_t whole);
   /// Like the constructor above, but writes the features of the collected examples to the file `to`
   /// instead of keeping them in memory.
@@ -36,13 +37,13 @@ class KeptRange {
   /// Sets Dataset::numbers, the index with which batches are drawn, of the example that take() kept
   /// last.
   void number(std::uint32_t index) { kept_.numbers.push_back(index); }
-  /// Returns the collected examples. Requires that take() was called for all examples of the data
-  /// set. Throws Error if their number is not `whole`, i.e. if the file changed while it was read.
-  /// file: name of the file, for the message.
+  /// Returns the collected examples. Requires that all examples of the data set were passed to
+  /// take(). Throws Error if their number differs from the one that the constructor was given, i.e.
+  /// if the file changed while it was read. file: name of the file, for the message.
   Dataset finish(const std::string& file);
 
  private:
-  /// Moves collected features to the file, if there is one and if enough have been collected.
+  /// If features go into a file and many have been collected in memory: moves them to the file.
   void unload();
 
   Dataset kept_;

@@ -22,10 +22,12 @@ struct DataRequest {
   /// Name in named_datasets(), or a path: a folder of IDX or CIFAR files, a .csv or .tsv file
   /// (perhaps .gz or .xz), or a .npy or .npz file of examples.
   std::string dataset{};
-  /// Folder with the files of named data sets, in DIR/NAME/ or in DIR/ itself; empty: data/.
+  /// Folder with the files of data sets that are given by name. The files are in its subfolder with
+  /// the data set's name, or in the folder itself. If empty, the folder is data/.
   std::string dir{};
-  /// Schema of a table given by path: a file, or the name of a shipped schema; empty:
-  /// PATH.schema.toml if it exists. A named table has the shipped schema of its name.
+  /// Schema of a table that is given by its path: a file, or the name of a schema that comes with
+  /// the program; if empty, the file PATH.schema.toml is used if it exists. A table that is given
+  /// by name has a schema of its own.
   std::string schema{};
   /// Path of a .npy file with the labels of a .npy file of examples.
   std::string labels_path{};
@@ -54,8 +56,8 @@ struct DataRequest {
   /// Rank (process) for which the data are read, and number of ranks: each rank keeps only its own
   /// range of the training and test examples.
   Share share{};
-  /// Decides which rows are held out, to become the test rows of a table or matrix that has none.
-  /// Ignored for other data.
+  /// Random decisions which rows of a table or matrix without test rows are held out of the
+  /// training data, to become its test rows; nullopt if none are held out. Ignored for other data.
   std::optional<HoldOutDraws> holdout{};
   /// Tokenizer and vocabulary of a trained model, used instead of the options `text`; null if there
   /// is no trained model.

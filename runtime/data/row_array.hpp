@@ -15,9 +15,10 @@ namespace cudp {
 /// time, so they do not count as anonymous memory of this process.
 class RowMemory {
  public:
-  /// Uses memory of this process.
+  /// Allocates in memory of this process, never in files.
   RowMemory() = default;
-  /// Uses files on the disk of `folder`, and memory of this process for arrays below kMinBytes.
+  /// Allocates in memory-mapped files on the disk of `folder`; arrays smaller than kMinBytes are in
+  /// memory of this process.
   explicit RowMemory(const std::filesystem::path& folder)
       : folder_(std::make_shared<const std::filesystem::path>(folder)) {}
 
@@ -64,7 +65,8 @@ class RowAllocator {
 template <class T>
 using RowArray = std::vector<T, RowAllocator<T>>;
 
-/// Returns a copy of the array in memory of this process.
+/// Returns a copy of an array with one element per row. The copy is in memory of this process, even
+/// if the array is in a memory-mapped file.
 template <class T>
 std::vector<T> copy_of(const RowArray<T>& array) {
   return {array.begin(), array.end()};

@@ -12,13 +12,14 @@
 
 namespace cudp {
 
-/// Converts rows of a table, one by one, to labelled examples: coded rows (row_layout.hpp), or word
-/// ids if the schema has a text column.
+/// Converts rows of a table, one by one, to labelled examples. Features are coded rows, a compact
+/// form of sparse rows, or word ids if the schema has a text column.
 class RowEncoder {
  public:
   /// schema: a complete schema. texts: tokenizer and vocabulary if the schema has a text column,
-  /// else null. Both must outlive the encoder. scoring: whether rows are scored with a trained
-  /// model, for which messages about faults recommend other options.
+  /// else null. Both must outlive the encoder. malformed: whether cells that the schema does not
+  /// allow are errors or count as missing. scoring: whether rows are scored with a trained model;
+  /// error messages then recommend other options.
   explicit RowEncoder(const TableSchema& schema, const TextCoder* texts = nullptr,
                       Malformed malformed = Malformed::refuse, bool scoring = false);
 
@@ -27,7 +28,8 @@ class RowEncoder {
   /// error gets meaningless features and a meaningless label. with_label: if false, the label or
   /// target is 0 and its cell is not read.
   void append(const TableRow& row, bool with_label, Dataset& to, TableFaults& faults) const;
-  /// Returns a data set without examples, of the encoder's shape.
+  /// Returns a data set without examples to which append() can add: it has the shape and the kind
+  /// of features of the encoded rows.
   Dataset empty() const;
   void reserve(Dataset& set, std::uint64_t rows) const;
 

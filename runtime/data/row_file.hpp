@@ -58,13 +58,15 @@ class RowFile {
   /// Returns the offset of a row in the file [bytes].
   std::uint64_t offset(std::size_t row) const { return first_byte_ + row * row_bytes_; }
   const std::string& name() const { return name_; }
-  /// Returns whether the system can keep the whole file in memory.
+  /// Returns whether the operating system can keep the whole file in its page cache, i.e. whether
+  /// the file is smaller than the available memory.
   bool stays_in_memory() const { return stays_in_memory_; }
   /// Treats the file as one that does not fit into memory. For tests.
   void let_exceed_memory() { stays_in_memory_ = false; }
 
-  /// Opens the file for reading a second time. flags: additional flags of open(). The result's
-  /// number() is negative if that is not possible, e.g. without /proc.
+  /// Opens the file for reading a second time. flags: additional flags of open(). If that is not
+  /// possible, e.g. because /proc is not mounted, returns a FileDescriptor whose number() is
+  /// negative.
   FileDescriptor open_again(int flags) const;
 
   /// Gives a file without a name, made by a RowFileWriter, the name `path`, so that the file stays
@@ -72,7 +74,7 @@ class RowFile {
   /// or if the file has a name already.
   bool link_to(const std::filesystem::path& path) const;
 
-  /// Copies the rows with these indices to `to` [rows.size(), row_bytes()].
+  /// Copies the rows with these indices, in this order, to `to` [rows.size(), row_bytes()].
   void copy(std::span<const std::uint32_t> rows, std::uint8_t* to) const;
   /// Copies rows [first, first + count) to `to` [count, row_bytes()]. For many rows this is faster
   /// than copying a list of rows.
@@ -133,13 +135,15 @@ class RowFileWriter {
   std::uint64_t bytes_ = 0;
 };
 
-/// Whether the features of a data set are kept in memory or in a file.
+/// Whether the features of a data set are kept in memory or in a file, and in which folder such a
+/// file is made.
 struct RowStorage {
   RowsIn where = RowsIn::memory;
   /// Folder for files that the program makes itself, with rows that it must convert before use.
   std::filesystem::path folder{};
 
-  /// Returns whether features of this size [bytes] are kept in a file.
+  /// Returns whether the features of a data set are kept in a file. bytes: size of the features of
+  /// all its examples.
   bool in_file(std::uint64_t bytes) const;
 };
 

@@ -21,7 +21,8 @@ struct RowLayout {
   int numbers() const { return static_cast<int>(number_feature.size()); }
   int code_bytes() const { return bytes_of_code(features); }
   std::int64_t row_bytes() const { return coded_row_bytes(numbers(), codes, code_bytes()); }
-  /// Returns a view of rows that have this layout, for kernels.
+  /// Returns a view for kernels of rows in memory that have this layout. rows: address of the first
+  /// row.
   CodedRows view(const std::uint8_t* rows) const {
     return {.rows = rows,
             .number_feature = number_feature.data(),
@@ -53,17 +54,20 @@ inline std::uint32_t code_of(const CodedRows& rows, const std::uint8_t* row, int
   }
 }
 
-/// Writes one coded row. Numbers and codes must be appended in the layout's order.
+/// Writes one coded row to memory. The caller must append the numbers in the order of the layout,
+/// and the codes, and then call finish().
 class RowWriter {
  public:
-  /// row: [layout.row_bytes()], written. The layout must outlive the writer.
+  /// row: memory for the row, [layout.row_bytes()], which is written. The layout must outlive the
+  /// writer.
   RowWriter(const RowLayout& layout, std::uint8_t* row);
   /// Appends a number. Throws Error if it is not finite, or if the row has all its numbers.
   void number(float x);
   /// Appends a code, the index of a feature that is 1, or layout.features, which stands for no
   /// feature. Throws Error if the code is larger than that, or if the row has all its codes.
   void code(std::uint32_t c);
-  /// Writes the squared L2 norm of the row. Throws Error if a number or a code is missing.
+  /// Completes the row: writes its squared L2 norm, which is a part of it. Throws Error if a number
+  /// or a code has not been appended.
   void finish();
 
  private:

@@ -36,8 +36,8 @@ class RowReader {
     bool failed = false;
   };
 
-  /// Returns a reader of `file`, which must outlive it; null if the disk, its file system or the
-  /// operating system does not support such reads (asynchronous, without cache).
+  /// Returns a reader of `file`, which must outlive the reader; null if the disk, its file system
+  /// or the operating system does not support such reads (asynchronous, without cache).
   static std::unique_ptr<RowReader> open(const RowFile& file);
   ~RowReader();
   RowReader(const RowReader&) = delete;

@@ -28,8 +28,8 @@ struct Numeric {
   bool operator==(const Numeric&) const = default;
 };
 
-/// A categorical column: one-hot features for a public list of texts. A missing value gives all
-/// zeros or has a feature of its own.
+/// A categorical column: one feature for each text of a public list, which is 1 if the cell has
+/// this text and else 0. A missing value gives all zeros, or has a feature of its own.
 struct Categorical {
   std::vector<std::string> values;  ///< empty: the schema is incomplete
   bool missing_has_column = false;
@@ -105,10 +105,12 @@ struct TableSchema {
   bool header = true;  ///< the first row has the names of the columns, which may be in any order
   char decimal = '.';  ///< decimal separator: '.' or ','
   std::string skip_prefix;  ///< rows that begin with this are skipped; empty: none
-  /// Cell texts that mean a missing value. Not set: kUsualMissing.
+  /// Cell texts that mean a missing value. If not set, these are the usual ones: "", NA, NaN, null,
+  /// ?.
   std::optional<std::vector<std::string>> missing;
   std::optional<UnitOfPrivacy> unit;  ///< empty: each row is a unit
-  /// Metric by which test rows are judged, one of kSchemaMetrics; empty: not stated.
+  /// Metric by which a model is judged on test rows: accuracy, balanced-accuracy, auc or
+  /// average-precision; empty if the schema states none.
   std::string metric;
   /// The table's columns: exactly one Label or Target, and at most one Id. With a Text column no
   /// other column may be a feature.
@@ -146,7 +148,8 @@ bool is_complete(const Column& column);
 /// categories or classes that its kind needs; "" if there is none.
 std::string first_incomplete(const TableSchema& schema);
 
-/// Returns whether a model learns to predict the column: a Label or a Target.
+/// Returns whether the column is the one that a model learns to predict, i.e. its kind is Label (a
+/// class) or Target (a number).
 bool is_predicted(const Column& column);
 /// Returns the bounds of the target column of a complete schema; nullopt if the schema has classes
 /// (a label column) instead.

@@ -17,7 +17,8 @@ inline const std::vector<std::string> kIdxTrainImages = {"train-images-idx3-ubyt
 
 inline const std::string kCifarTrainImages = "data_batch_1.bin";
 
-/// Assumption on which the guarantee rests for a user's own images; printed in the certificate.
+/// Assumption on which the privacy guarantee rests if a user trains on image files of their own, as
+/// text that is printed in the certificate.
 inline constexpr const char* kLabelsAreClasses =
     "every label is a class: a training on a file with another is refused, and that is not counted";
 
@@ -42,7 +43,7 @@ DataSplit load_idx_folder(const std::filesystem::path& folder, const FolderFacts
 /// its first 1,000 images.
 DataSplit load_cifar_folder(const std::filesystem::path& folder, const FolderFacts& facts);
 
-/// Makes the built-in data set of images.
+/// Makes the built-in data set of images of digits.
 DataSplit load_glyphs(const DataRequest& request);
 /// Makes the built-in data set of sentences.
 DataSplit load_sentences(const DataRequest& request);
@@ -62,8 +63,8 @@ DataSplit load_named_table(const DataRequest& request, const NamedDataset& named
 /// alone, so no row affects whether another one is a test row.
 bool is_published_test_row(std::string_view text);
 
-/// Returns whether `dataset` is the path of a table, or "-" for the standard input: neither a name,
-/// nor a folder, nor a matrix.
+/// Returns whether `dataset` is the path of a table, or "-" for the standard input: i.e. neither
+/// the name of a published data set, nor a folder, nor a .npy or .npz file.
 bool is_table_path(const std::string& dataset);
 
 /// Returns whether the path is that of an array of examples: it ends in .npy or .npz, perhaps
@@ -73,10 +74,10 @@ bool is_matrix(const std::filesystem::path& path);
 /// Reads training and test examples, with their labels, from the .npy or .npz files that the
 /// request names.
 DataSplit load_matrix(const DataRequest& request);
-/// Reads all rows of the array request.dataset, to score them.
+/// Reads all rows of the .npy or .npz file request.dataset, to score them with a model.
 TestData load_matrix_rows(const DataRequest& request);
 
-/// Reads training and test examples from table files.
+/// Reads training and test examples from the table files (CSV etc.) that the request names by path.
 DataSplit load_table_file(const DataRequest& request);
 
 /// Reads all rows of a table file, to score them with a model: of the file request.test_path if it

@@ -34,9 +34,9 @@ class TableFaults {
   void add_at(std::string place, std::string_view expected, std::string_view found);
   bool any() const { return !lines_.empty(); }
   bool full() const { return lines_.size() >= kMax; }
-  /// Throws InputError "FILE, line N, column 'NAME': expected ..., found ..."; for several errors,
-  /// their number and a line like this for each. If the file seems to be something else than a
-  /// table, the message states that instead.
+  /// Throws InputError "FILE, line N, column 'NAME': expected ..., found ..."; if several errors
+  /// were added, the message has their number and a line like this for each. If the file seems to
+  /// be something other than a table, the message states that instead.
   [[noreturn]] void raise() const;
 
  private:
@@ -53,20 +53,21 @@ struct TableRow {
   bool malformed = false;  ///< the row could not be split; every cell counts as missing
 };
 
-/// Whether a file must have the column of the label.
+/// Whether a table's file must have the column with the class or number to predict.
 enum class LabelColumn {
   required,
   optional  ///< may be absent: its cells are then empty
 };
 
-/// Whether a file with a header must have the column of the unit of privacy.
+/// Whether a table's file, if it has a header, must have the column that identifies the unit of
+/// privacy (e.g. the person).
 enum class UnitColumn {
   required,
   optional  ///< may be absent: it is not read
 };
 
-/// Whether a file with a header may have columns that the schema does not name, or lack columns
-/// that are not used.
+/// Whether a table's file, if it has a header, may have columns that the schema does not name, and
+/// may lack columns of the schema that are not used as features.
 enum class UnlistedColumns {
   as_stated,  ///< exactly the schema's columns
   any  ///< columns of kind ignore or id may be absent; columns unknown to the schema are dropped
@@ -77,8 +78,8 @@ enum class UnlistedColumns {
 /// not text: binary, or UTF-16.
 class TableRows {
  public:
-  /// faults: collects errors in rows if `malformed` is `refuse`. reader, schema and faults must
-  /// outlive this object.
+  /// faults: receives errors in rows if `malformed` is `refuse`. label, unit, others: which columns
+  /// the file may lack or have in addition. reader, schema and faults must outlive this object.
   TableRows(ByteReader& reader, const TableSchema& schema, TableFaults& faults,
             Malformed malformed = Malformed::refuse, LabelColumn label = LabelColumn::required,
             UnitColumn unit = UnitColumn::required,
@@ -87,7 +88,8 @@ class TableRows {
   /// Returns the names of the columns that the file has but the schema does not name. Their cells
   /// are not read.
   const std::vector<std::string>& dropped() const { return dropped_; }
-  /// Returns whether the file has a column of the schema. column: its index in the schema.
+  /// Returns whether the file has a certain column of the schema. column: index of the column in
+  /// the schema.
   bool has(std::size_t column) const { return order_[column] < width_; }
 
   /// Reads the next row that can be split into its cells; returns false at the end. The row is
@@ -111,7 +113,8 @@ class TableRows {
   std::size_t width_ = 0;     // number of cells of a row in the file
   std::vector<std::string> dropped_;
   bool first_ = true;  // no row has been read yet
-  /// Index in the file of each column of the schema; width_ if the file lacks it.
+  /// For each column of the schema: the index of this column in the file; width_ if the file lacks
+  /// it.
   std::vector<std::size_t> order_;
   std::vector<std::string_view> cells_;
 };
@@ -121,7 +124,7 @@ class TableRows {
 /// of a private row.
 Compression compression_of(const TableSchema& schema);
 
-/// Lists names of columns for a message: "'age', 'sex' and 3 more".
+/// Returns names of columns as a list for a message: "'age', 'sex' and 3 more".
 std::string column_list(std::span<const std::string> names);
 
 /// Calls use(row) for every row of a table file, in order. Throws InputError if the file is not a

@@ -19,7 +19,7 @@ namespace cudp {
 /// Options for reading a table.
 struct TableOptions {
   Malformed malformed = Malformed::refuse;
-  /// If false, labels are 0 and never read, and the file may lack the label's column.
+  /// If false, all labels are 0, the label's column is not read, and the file may lack it.
   bool labels = true;
   /// Whether rows are scored with a trained model. A file with a header may then lack columns that
   /// give no feature, and columns that the schema lacks are dropped.
@@ -40,7 +40,8 @@ struct TableOptions {
   bool ahead = true;     ///< a thread reads the next block while one is in use
 };
 
-/// A list of texts in one contiguous buffer, without an allocation for each.
+/// A list of texts that are stored in one contiguous buffer, so that no memory is allocated per
+/// text.
 class TextList {
  public:
   std::size_t size() const { return ends_.size(); }
@@ -68,7 +69,8 @@ inline constexpr std::uint64_t kMaxBlockNumbers = std::uint64_t{4} << 20;
 /// A block of consecutive rows of a table, converted to examples.
 struct TableBlock {
   std::uint64_t first_row = 0;  ///< index of the block's first row in the table
-  /// The rows as examples [n]. Labels are 0 if they are not read.
+  /// The rows of the block, converted to examples. If labels are not read (TableOptions::labels),
+  /// they are 0.
   Dataset examples;
   TextList ids;     ///< [n] cells of the id column if has_ids()
   TextList groups;  ///< [n] cells of the column TableOptions::group_by, if set
@@ -88,12 +90,14 @@ class TableReader {
   TableReader(TableReader&&) = delete;
   TableReader& operator=(TableReader&&) = delete;
 
-  /// Returns a data set without examples that has the table's shape and kind of features.
+  /// Returns a data set without examples that has the shape and kind of features of the table's
+  /// examples.
   Dataset empty() const;
   /// Returns whether blocks have the cells of the id column: these were requested
   /// (TableOptions::ids), and the file has that column.
   bool has_ids() const;
-  /// Returns the names of columns that the file has but the schema does not; they are not read.
+  /// Returns the names of the columns that the file has but the schema does not name. Their cells
+  /// are not read.
   const std::vector<std::string>& dropped() const;
   /// Reads the next block; returns false after the last one, or at once if there is no row. The
   /// memory of `block` is reused. Throws InputError if rows have errors; the message lists up to

@@ -22,7 +22,8 @@ struct TextCoder {
   TextOptions options;
   Vocabulary vocabulary;
   std::shared_ptr<const WordVectors> vectors;  ///< [vocabulary.rows(), columns]; null: none
-  /// SHA-256 of the file with the vectors, hexadecimal; empty: no vectors.
+  /// SHA-256 digest, hexadecimal, of the file from which the vectors were read; empty if there are
+  /// no vectors.
   std::string embedding_digest;
 };
 
@@ -47,9 +48,9 @@ class TextEncoder {
   const TextCoder& coder_;
 };
 
-/// Counts words of texts and returns the `count` most frequent; ties are in byte order. The result
-/// is exact, so it is not differentially private: a caller that counts private texts must state
-/// this in the certificate.
+/// Counts words of texts, and returns the most frequent ones; equally frequent words are in byte
+/// order. The result is exact, so it is not differentially private: a caller that counts private
+/// texts must state this in the certificate.
 class WordCounter {
  public:
   void add(std::string_view text);
@@ -62,8 +63,9 @@ class WordCounter {
   std::unordered_map<std::string, std::uint64_t, Hash, std::equal_to<>> counts_;
 };
 
-/// Returns the path of a file of words or vectors: `name` itself, or the file of this name in the
-/// folders of named data sets and embeddings below `dir`. Returns an empty path if there is none.
+/// Returns the path of a file with a list of words or with word vectors: `name` itself if it
+/// exists, or the file of this name in a subfolder of `dir`, the folder of published data sets and
+/// embeddings. Returns an empty path if there is none.
 std::filesystem::path find_text_file(const std::string& name, const std::string& dir);
 
 /// Returns whether `name` is the name of a published embedding (glove, minilm), not of a file.

@@ -6,9 +6,10 @@
 
 namespace cudp {
 
-/// How a text is split into words: runs of letters and digits, or BERT's WordPiece.
+/// How a text is split into words: into runs of letters and digits (`words`), or as BERT does
+/// (`wordpiece`).
 enum class Tokenizer { words, wordpiece };
-/// Which end of a text is kept if the text has too many words.
+/// Whether the last or the first words of a text are kept if it has more words than the maximum.
 enum class Keep { last, first };
 
 inline constexpr Choice<Tokenizer> kTokenizers[] = {{"words", Tokenizer::words},

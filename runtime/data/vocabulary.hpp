@@ -16,7 +16,7 @@ class WordIndex {
  public:
   void add(std::string_view word) { numbers_.emplace(word, static_cast<int>(numbers_.size())); }
   bool contains(std::string_view word) const { return numbers_.contains(word); }
-  /// Returns the index of the word in the list; -1 if it is not in it.
+  /// Returns the index of the word in the list; -1 if the list does not have the word.
   int find(std::string_view word) const {
     const auto at = numbers_.find(word);
     return at == numbers_.end() ? -1 : at->second;
@@ -47,8 +47,8 @@ inline constexpr int kMaxWords = 65'536;
 class Vocabulary {
  public:
   Vocabulary() = default;
-  /// Requires that the words are distinct, and with the special ids at most kMaxWords. Throws Error
-  /// otherwise.
+  /// Throws Error unless the words are distinct, and the number of words and special ids is at most
+  /// kMaxWords.
   Vocabulary(std::vector<std::string> words, Marks marks);
 
   const std::vector<std::string>& words() const { return words_; }
@@ -59,7 +59,8 @@ class Vocabulary {
   bool contains(std::string_view word) const { return index_.contains(word); }
   /// Returns the id of the word, or unknown() if it is not in the list.
   std::uint16_t number(std::string_view word) const;
-  /// Returns the id of unknown words: that of "[UNK]" if the list has it, else the special id.
+  /// Returns the id of unknown words: the id of the word "[UNK]" if the list has it, otherwise the
+  /// special id for unknown words.
   std::uint16_t unknown() const { return unknown_; }
   /// Returns the id of the marker at the beginning of a text. Valid only with Marks::four.
   std::uint16_t begin() const { return 2; }
@@ -67,7 +68,7 @@ class Vocabulary {
   std::uint16_t end() const { return 3; }
   std::size_t longest() const { return longest_; }  ///< size of the longest word [bytes]
 
-  /// Returns the words, one a line, as the content of a file for read_words.
+  /// Returns the content of a file that read_words() reads: the words, one per line.
   std::string text() const;
 
  private:

@@ -39,8 +39,8 @@ void reduce(VectorTable& table, int dims);
 std::shared_ptr<const WordVectors> vectors_of(const Vocabulary& vocabulary,
                                               const VectorTable& table);
 
-/// Parts of an English word as GloVe's tokenizer splits it. The ending is n't, 's, 're, 've, 'll,
-/// 'd or 'm; both are empty if there is none.
+/// An English word with a contraction, such as don't, split as GloVe's tokenizer does: stem (do)
+/// and ending (n't, 's, 're, 've, 'll, 'd or 'm). Both are empty if the word has no such ending.
 struct Clitic {
   std::string_view stem;
   std::string_view ending;

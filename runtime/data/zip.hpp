@@ -47,8 +47,9 @@ class ZipArchive {
   /// Returns the names of the members, in the order of the directory.
   std::vector<std::string> names() const;
   bool has(std::string_view name) const;
-  /// Opens a member. The reader must not outlive this object. It checks size and CRC-32 with the
-  /// last byte. Throws InputError if there is no such member.
+  /// Opens a member of the archive for reading. The returned reader must not outlive this object.
+  /// When it reaches the member's last byte, it checks the size and the CRC-32. Throws InputError
+  /// if there is no such member.
   std::unique_ptr<ByteReader> open(std::string_view name) const;
 
  private:
