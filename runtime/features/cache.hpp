@@ -50,10 +50,12 @@ std::string content_digest(std::span<const std::byte> content, int threads);
 /// show the number of rows, or if they can write to it. Accepts a folder that does not exist.
 void check_cache_folder(const std::filesystem::path& folder);
 
-/// Makes an existing folder accessible to its owner only; returns whether that succeeded.
+/// Makes an existing cache folder accessible to its owner only (mode 0700); returns whether that
+/// succeeded.
 bool make_cache_folder_private(const std::filesystem::path& folder);
 
-/// Returns $XDG_CACHE_HOME/cudp, or ~/.cache/cudp; an empty path if neither variable is set.
+/// Returns the path of the user's default cache folder: $XDG_CACHE_HOME/cudp or, if that variable
+/// is not set, $HOME/.cache/cudp; an empty path if neither variable is set.
 std::filesystem::path user_cache_folder();
 
 }  // namespace cudp

@@ -16,7 +16,8 @@ namespace cudp {
 /// Settings of the transforms that convert examples to features before they enter the network
 /// (normalisation, scattering, principal components), and of the cache for features.
 struct FeatureSettings {
-  /// Normalisation of each example as it is read, before any other transform.
+  /// How each example is normalised by itself (divided by its norm, say), before any other
+  /// transform.
   Normalise normalise = Normalise::none;
   Features kind = Features::none;
   int groups = 0;  ///< normalise this number of groups of channels within each example; 0: none

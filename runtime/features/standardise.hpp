@@ -45,8 +45,8 @@ std::vector<float> dp_channel_scaling(const Dataset& data, double size, double m
                                       double sigma, double second_order, Gate& gate, int threads,
                                       Ranks& ranks = alone());
 
-/// Replaces each value x by scale x + shift of its channel, in every example. scaling: [2,
-/// channels].
+/// Replaces each value x of each example by scale * x + shift, where scale and shift are those of
+/// the value's channel. scaling: scales and shifts of the channels, [2, channels].
 void scale_channels(Dataset& data, const std::vector<float>& scaling, int threads);
 
 }  // namespace cudp
