@@ -19,11 +19,11 @@ struct LeftOpen {
   std::vector<std::string> keys;
 };
 
-/// Default batch size for a linear model of a table: the number of rows divided by this, rounded
-/// down, at least 1.
+/// The default batch size for a linear model of a table is the number of rows divided by this
+/// constant, rounded down, but at least 1.
 inline constexpr double kTableBatches = 25.0;
 
-/// Returns the keys of all settings that choose_for_table() can choose.
+/// Returns the keys of all settings for which choose_for_table() can choose a value.
 std::span<const std::string_view> table_setting_keys();
 
 /// Returns whether choose_for_table() chooses settings that the user left open: true for a model of

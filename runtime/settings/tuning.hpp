@@ -15,7 +15,8 @@ double default_learning_rate(OptimizerKind optimizer);
 /// removed settings.
 Settings drop_tuning(Settings& preset, const Settings& file, const Settings& flags);
 
-/// A preset that a run uses, and the settings that were taken from it.
+/// The preset (tuned settings that come with the program) that a run uses, and which of its
+/// settings were removed.
 struct PresetUse {
   std::string name;
   bool typed = true;  ///< false: it was chosen automatically for the data set
