@@ -16,7 +16,7 @@ struct RocPoint {
   double true_positives = 0.0;
 };
 
-/// Point of a precision-recall curve, at one threshold.
+/// Point of a precision-recall curve: recall and precision at one threshold.
 struct PrecisionRecallPoint {
   double recall = 0.0;
   double precision = 0.0;
@@ -49,10 +49,10 @@ struct TargetErrors {
   double mean_baseline_rmse = 0.0;  ///< RMSE of always predicting the mean target
 };
 
-/// Everything that is reported about a model on a test set: metrics, tables and curves. A value
-/// that is undefined (AUC of one class, precision of a class that is never predicted), or computed
-/// from NaN logits, is NaN. An example without a valid prediction (predicted_class() < 0) counts as
-/// wrong.
+/// Everything that is reported about a model's predictions on a test set: metrics, tables and
+/// curves. A value that is undefined (AUC of one class, precision of a class that is never
+/// predicted), or computed from NaN logits, is NaN. An example whose logits are NaN, so that no
+/// class can be predicted, counts as wrong.
 struct Evaluation {
   Loss loss = Loss::softmax_cross_entropy;
   int classes = 0;  ///< 1 for regression: then only `examples` and `target` are set

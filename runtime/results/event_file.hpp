@@ -21,7 +21,7 @@ class EventFile {
 
   /// Opens the event file of a run that has these rows of metrics, or creates an empty one and its
   /// folder. An existing file may lack the newest rows, or have rows that the resumed run will
-  /// repeat. Throws InputError if it is not the event file of these rows.
+  /// repeat. Throws InputError if an existing file has other content than the events of these rows.
   EventFile(const std::filesystem::path& folder, const std::vector<MetricsRow>& rows);
 
   void write(const std::vector<MetricsRow>& rows);

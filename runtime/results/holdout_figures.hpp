@@ -51,7 +51,8 @@ inline constexpr std::uint64_t kTargetFigures = 4;
 HoldoutPlan plan_holdout(double share, double epsilon, double delta, bool target, double size_noise,
                          std::uint64_t unit_rows);
 
-/// Released noisy figures of the held-out rows.
+/// Noisy test figures of rows held out of the training data, as they are released: a confusion
+/// matrix or sums of errors, and the metrics estimated from them.
 struct HoldoutFigures {
   HoldoutPlan plan;
   int classes = 0;  ///< number of classes; 1 for targets

@@ -38,11 +38,13 @@ struct Metrics {
   PredictionKind kind = PredictionKind::classes;
 
   bool empty() const { return values.empty(); }
-  /// Returns the first metric's value (accuracy, or RMSE); nullopt if there is no test set.
+  /// Returns the value of the first metric in metrics(): accuracy, or RMSE for a regression model;
+  /// nullopt if there is no test set.
   std::optional<double> first() const;
   /// Returns the accuracy; nullopt if there is no test set, or for a regression model.
   std::optional<double> accuracy() const;
-  /// Returns the value of the metric with this key; nullopt if it was not measured.
+  /// Returns the value of the metric with this key (name in files, e.g. "test_accuracy"); nullopt
+  /// if it was not measured.
   std::optional<double> of(std::string_view key) const;
 };
 

@@ -16,7 +16,8 @@ struct Predictions {
   int outputs = 1;
   std::vector<float> logits;         ///< [examples, outputs]
   std::vector<std::uint8_t> labels;  ///< [examples]
-  /// Target of each example, [examples], scaled to [-1, 1]; empty unless the model is a regression.
+  /// Number to predict for each example, [examples], scaled to [-1, 1]; empty unless the model is a
+  /// regression.
   std::vector<float> targets = {};
   float huber = 1.0f;  ///< threshold of the Huber loss, as in ModelSpec::huber
 

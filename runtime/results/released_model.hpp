@@ -44,10 +44,10 @@ std::string shape_text(const Shape& shape);
 /// that PyTorch uses.
 std::string encode_model(const ReleasedModel& model);
 
-/// Returns the bytes that encode_model() writes for the model in `file`, which was decoded from
-/// `path`. If the bytes at `path` differ, that file contains more than a released model of this
-/// network, e.g. further metadata. Does not read the embedding. Throws InputError if it is not the
-/// file of a released model.
+/// Decodes the model in `file` and returns the bytes that encode_model() writes for it. path: path
+/// from which `file` was read. If the bytes at `path` differ, that file contains more than a
+/// released model of this network, e.g. further metadata. Does not read the embedding. Throws
+/// InputError if it is not the file of a released model.
 std::string encode_again(const TensorFile& file, const std::filesystem::path& path,
                          const Network& network);
 
@@ -55,10 +55,10 @@ std::string encode_again(const TensorFile& file, const std::filesystem::path& pa
 /// release/, or of the file itself. Throws InputError if there is no model.
 std::filesystem::path find_released_model(const std::filesystem::path& place);
 
-/// Reads a model.safetensors, and vocabulary.txt in the same folder. vectors: location of the
-/// embedding, if the model does not store it. Throws InputError if it is not the file of a released
-/// model, or if words or embedding are missing or differ from those with which the model was
-/// trained.
+/// Reads a released model from its file (model.safetensors) and, for a model of texts, from
+/// vocabulary.txt in the same folder. vectors: location of the embedding, if the model does not
+/// store it. Throws InputError if it is not the file of a released model, or if words or embedding
+/// are missing or differ from those with which the model was trained.
 ReleasedModel read_released_model(const std::filesystem::path& file, const VectorPlace& vectors);
 
 // Functions that read parts of a released model, for code that checks files which may be wrong.
@@ -68,8 +68,8 @@ ReleasedModel read_released_model(const std::filesystem::path& file, const Vecto
 const std::string& released_text(const TensorFile& file, const char* key,
                                  const std::string& source);
 
-/// Returns the origin of the pre-trained weights from which the training started; nullopt if there
-/// were none.
+/// Reads from the metadata of a model's file the origin of the pre-trained weights from which the
+/// training started; nullopt if there were none.
 std::optional<privacy::Certificate::PublicInput> released_initial_weights(const TensorFile& file);
 
 /// Reads from the metadata of a model's file the settings of the transform that its inputs need:

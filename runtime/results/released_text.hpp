@@ -16,8 +16,8 @@ inline constexpr const char* kStoredVectors = "embedding.weight";
 /// model's file.
 inline constexpr const char* kVocabularyFile = "vocabulary.txt";
 
-/// Writes to a model's metadata how texts are converted to word ids and which embedding was used:
-/// the name and SHA-256 of its file or, with TextOptions::store_embedding, the vectors themselves.
+/// Writes to a model's file how texts are converted to word ids and which embedding was used: the
+/// name and SHA-256 of its file or, with TextOptions::store_embedding, the vectors themselves.
 void add_text(TensorFile& file, const TextCoder& coder);
 
 /// Copies from `from` to `to` the metadata and tensors that add_text() writes, and nothing else.
@@ -25,15 +25,15 @@ void add_text(TensorFile& file, const TextCoder& coder);
 /// missing, or if an option or digest is malformed.
 void copy_text(const TensorFile& from, const std::filesystem::path& model, TensorFile& to);
 
-/// Location of the embedding of a released model that does not store it.
+/// Where to find the embedding (word vectors) of a released model whose own file does not have it.
 struct VectorPlace {
   std::string file;  ///< file to use instead of the one that the model names; empty: that one
   std::string dir;   ///< path of the data folder
 };
 
 /// Reads a released model's tokenizer, vocabulary and embedding; the words are in a file in the
-/// model's folder. Returns null if the model was not trained on texts. Throws InputError if words
-/// or embedding are missing or differ from those it was trained with.
+/// model's folder. Returns null if the model was not trained on texts. Throws InputError if the
+/// words or the embedding are missing, or differ from those with which the model was trained.
 std::shared_ptr<const TextCoder> read_text(const TensorFile& file,
                                            const std::filesystem::path& model,
                                            const VectorPlace& vectors);

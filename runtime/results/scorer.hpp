@@ -13,7 +13,8 @@
 
 namespace cudp {
 
-/// Which rows to score with a model, and which columns to keep with the scores.
+/// Which rows to score with a model (i.e. compute its outputs for), and which columns to keep with
+/// the scores.
 struct ScoringRequest {
   /// Data set or file with the rows; the path "-" is a table on standard input. Its schema may be
   /// left out, unless the model was made by an earlier version that did not store one. If it is
@@ -26,7 +27,7 @@ struct ScoringRequest {
   int threads = 0;  ///< number of CPU threads; 0 for all cores
 };
 
-/// Consecutive rows and the model's outputs for them.
+/// A block of consecutive rows: the model's outputs for them, and the columns that were to be kept.
 struct ScoredBlock {
   std::uint64_t first_row = 0;  ///< index of the block's first row
   Predictions predictions;      ///< labels are 0 if they were not requested
