@@ -42,7 +42,8 @@ struct Curve {
   bool dashed = false;
 };
 
-/// A line chart. The vertical axis begins at y_min, or near the smallest number if it is empty.
+/// A line chart. The vertical axis begins at y_min; if that is empty, near the smallest number that
+/// is drawn.
 struct Chart {
   std::string title;
   std::string x;  ///< name of the horizontal axis, with its unit

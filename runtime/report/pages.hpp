@@ -30,14 +30,15 @@ struct Pages {
 /// the contents of the run's files. Throws InputError if a file is damaged.
 Pages make_pages(const ReportFiles& files);
 
-/// Returns the YAML front matter of a new model card, in the form of model hubs: the licence that
-/// the settings state, tags, the data set's name, and figures of public test rows. The user may
-/// edit it in README.md.
+/// Returns the YAML header (front matter) of a new model card, in the form that model hubs such as
+/// Hugging Face expect: the licence that the settings state, tags, the data set's name, and metrics
+/// of public test rows. The user may edit this header in README.md.
 std::string front_matter_of(const ReportFiles& files);
 
 /// A model card (README.md) split into its YAML front matter and the text.
 struct SplitCard {
-  /// Including its lines "---" and the empty line after it; "" if there is none.
+  /// The YAML header at the start of the model card, including its lines "---" and the empty line
+  /// after it; "" if there is none.
   std::string front_matter;
   std::string body;
 };

@@ -15,11 +15,11 @@ struct RunCertificate {
   nlohmann::json json;
   verify::StatedNumbers stated;
 
-  /// Returns the text of a field of the certificate; "" if there is no such field.
+  /// Returns the text in the certificate's field `key`; "" if there is no such field.
   std::string text(const char* key) const;
-  /// Returns the number in a field of the certificate; 0 if there is no such field.
+  /// Returns the number in the certificate's field `key`; 0 if there is no such field.
   double number(const char* key) const;
-  /// Returns the list of texts in a field of the certificate; empty if there is no such field.
+  /// Returns the list of texts in the certificate's field `key`; empty if there is no such field.
   std::vector<std::string> texts(const char* key) const;
   /// Returns whether the unit of privacy is something other than a single row, e.g. a person.
   bool has_unit() const { return !stated.unit.empty(); }

@@ -27,7 +27,7 @@ struct RunFacts {
   bool is_private() const { return certificate.has_value(); }
   /// Returns whether the last line of metrics has metrics of test rows.
   bool has_figures() const { return !rows.empty() && !rows.back().test.empty(); }
-  /// Returns model, method and data set as text: "cnn, dpsgd, on mnist".
+  /// Returns the run's model, training method and data set as text: "cnn, dpsgd, on mnist".
   std::string subject() const;
 };
 

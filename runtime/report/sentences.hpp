@@ -28,7 +28,8 @@ std::vector<Sentences> sentences_of(const RunCertificate& certificate);
 std::vector<std::string> sentences_under(std::string_view heading,
                                          const RunCertificate& certificate);
 
-/// Sentence about the values of epsilon that are considered small, with the source.
+/// Sentence for reports that states which values of epsilon are customary in machine learning, with
+/// its source.
 inline constexpr std::string_view kCustomary =
     "Ponomareva et al. 2023 (arXiv:2303.00654) call epsilon up to 1 strong and up to 10 reasonable "
     "for machine learning";

@@ -8,7 +8,8 @@ namespace cudp {
 
 enum class Detail { page, card };
 
-/// Returns a sentence that describes the run: a model, trained on a data set to predict something.
+/// Returns a sentence for a report that describes the run: which model was trained on which data
+/// set to predict what.
 std::string what_it_is(const RunFacts& facts);
 
 /// Returns four questions with short answers: whose privacy, how much, what is not covered, and
