@@ -30,15 +30,16 @@ class TrainingObserver {
   /// Called if the noisy number of examples was released and it then turns out that a training on
   /// this number of examples exceeds the budget. The training ends; it has released nothing else.
   virtual void refused(const Training&, const Error& /*reason*/) {}
-  /// Called when the number of examples is known, and the privacy plan is made and charged.
-  /// Computing features and training steps come next.
+  /// Called when the privacy plan (noise, number of steps) is made for the known number of
+  /// examples, and its cost is charged. The training computes features and makes its steps after
+  /// this.
   virtual void planned(const Training&) {}
   /// Called when the observer should store a checkpoint of the training's current state. Noise for
-  /// later steps has not been drawn yet, even if they are charged.
+  /// later steps has not been drawn yet, even if their cost is charged already.
   virtual void checkpoint_due(const Training&) {}
-  /// Called before the noisy test figures of held-out rows are released. The observer must first
-  /// record on disk that they are released under the current key, because they must not be released
-  /// again under another key.
+  /// Called before the noisy test figures of held-out rows are released. The observer must record
+  /// on disk, before it returns, that the figures are released under the current random key,
+  /// because they must not be released again under another key.
   virtual void holdout_due(const Training&) {}
   /// Called when a line of metrics was added. rows: all lines so far.
   virtual void measured(const std::vector<MetricsRow>& /*rows*/) {}

@@ -14,8 +14,8 @@ namespace cudp {
 /// order in which they were added.
 class PendingRows {
  public:
-  /// Starts to compute an epsilon in another thread, by calling spent() once. Waits first if as
-  /// many computations are running as there are processors.
+  /// Starts to compute the epsilon of the next line of metrics in another thread, by calling
+  /// spent() once. Waits first if as many computations are running as there are processors.
   void start(std::function<double()> spent);
   /// Adds a line of metrics. Its epsilon is the result of the computation that the last call of
   /// start() began; `row.epsilon` is ignored.

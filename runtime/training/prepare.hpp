@@ -43,8 +43,9 @@ struct Experiment {
   /// features need none. Before their release `data` has raw inputs, afterwards features.
   std::vector<float> feature_release;
   Backend backend;
-  /// Public number of training examples, if it is not the number in `data`. An audit sets it,
-  /// because canaries that it leaves out of `data` must also be counted.
+  /// Public number of training examples, if it differs from the number in `data`; nullopt if it
+  /// does not. An audit, which trains with and without certain examples (canaries), sets it to
+  /// count those that it leaves out.
   std::optional<std::size_t> public_size = {};
   /// Random key that decided which rows were held out for testing and moved to data.test; nullopt
   /// if none were. Every checkpoint stores it, because with another key rows would move between
@@ -63,8 +64,8 @@ struct Experiment {
   std::shared_ptr<privacy::AccountantMemo> memo = {};
   std::shared_future<void> ahead = {};
 
-  /// Returns whether the model is tested. This is public, but the number of test rows may not be:
-  /// data.test may be empty, and only files in private/ may reveal that.
+  /// Returns whether the model is tested. This fact is public, but the number of test rows may be
+  /// private: `data.test` may be empty, and only files in private/ may reveal that.
   bool has_test() const { return has_test_rows(config, data); }
 };
 

@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// Public pre-trained weights from a file, from which a training starts.
+/// Public pre-trained weights, read from a file, with which a training starts.
 struct PublicWeights {
   privacy::Certificate::PublicInput input;  ///< facts about the file, for the certificate
   std::vector<float> frozen = {};           ///< values of frozen tensors, in their order
@@ -44,8 +44,8 @@ std::string digest_of_file(const std::string& path);
 /// Returns the SHA-256 digest of the bytes of these numbers, hexadecimal.
 std::string digest_of(const std::vector<float>& numbers);
 
-/// Returns the folder of the cudp run that released the weights file; "" if there is no certificate
-/// next to the file.
+/// If a run of cudp released the file of weights: returns the folder of that run. Returns "" if
+/// there is no certificate next to the file. path: path of the file.
 std::string run_of_weights(const std::string& path);
 
 }  // namespace cudp

@@ -7,7 +7,8 @@
 
 namespace cudp {
 
-/// A command that rank 0 sends to all other ranks (processes). All ranks execute it.
+/// A command that rank 0 sends to the other ranks (processes that train together), so that all
+/// ranks, including rank 0, do the same next.
 struct RankCommand {
   enum class Kind : std::uint64_t {
     introduce,     ///< other ranks receive the Introduction that follows

@@ -117,11 +117,11 @@ class Training {
   /// Returns whether a training that started from pre-trained weights has left all its parameters
   /// unchanged, to the bit. The answer depends on the start weights and the released model only.
   bool is_unchanged() const;
-  /// Returns the plan for the release of test figures of held-out rows. Its `share` is 0 if no rows
-  /// are held out.
+  /// Returns the plan for the release of noisy test figures of rows held out of the training data.
+  /// HoldoutPlan::share is 0 if no rows are held out.
   const HoldoutPlan& holdout_plan() const { return holdout_plan_; }
-  /// Returns the released test figures of held-out rows; nullopt until they are released, at the
-  /// end of the training.
+  /// Returns the noisy test figures of rows held out of the training data; nullopt until they are
+  /// released, at the end of the training.
   const std::optional<HoldoutFigures>& holdout_figures() const { return holdout_figures_; }
   /// Evaluates the model on the test set; nullopt if there is no test set. Rows held out of the
   /// training data are a test set, even if their number is 0.
@@ -139,8 +139,9 @@ class Training {
   Ranks& ranks() const { return *experiment_.ranks; }
   /// Returns the state of the training method, combined from all ranks (processes).
   MethodState joined_state() const;
-  /// Returns the logits of all test examples on rank 0, those of the rank's own test examples on
-  /// other ranks.
+  /// Computes the model's outputs (logits) for the test set, whose examples are distributed over
+  /// the ranks (processes). Returns those of all test examples on rank 0, and those of the rank's
+  /// own test examples on other ranks.
   std::vector<float> joined_logits();
   TrainingInputs inputs();
   void plan();
