@@ -16,7 +16,7 @@ struct BudgetsInUse {
   std::vector<std::string> files;  ///< paths of the budget files
 };
 
-/// Holds an exclusive lock, between processes and threads, as long as the object lives. The
+/// An exclusive lock, between processes and threads, that is held as long as the object lives. The
 /// constructor waits until the lock is free.
 class FileLock {
  public:
@@ -33,8 +33,8 @@ class FileLock {
   int file_;
 };
 
-/// A file with a privacy budget that several trainings share, and their charges. It is locked as
-/// long as the object lives.
+/// A file with a privacy budget that several trainings share, and the costs charged to it. The file
+/// is locked as long as the object lives.
 class BudgetFile {
  public:
   /// Locks and reads the file. Throws BudgetError if it is missing or damaged, because then it is

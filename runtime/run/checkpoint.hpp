@@ -24,8 +24,9 @@ struct Checkpoint {
   std::string data;  ///< authentication code of the training set (data_tag), under the run's key
   std::uint64_t key_check = 0;  ///< key_check() of the run's current random key
   /// Whether the ledger file was lost once and restored from a checkpoint, without the charges
-  /// after that checkpoint. This is harmless as long as the run has the same key and repeats the
-  /// same releases, but not if the key is lost too.
+  /// after that checkpoint. This is harmless as long as the run has the same random key, because it
+  /// then repeats exactly the same noisy values. If the key is lost too, the cost of what was
+  /// released is unknown.
   bool ledger_was_lost = false;
 };
 

@@ -43,8 +43,9 @@ class RunFolder {
 
   std::filesystem::path log() const { return owner("log.txt"); }
   std::filesystem::path key() const { return owner("key"); }
-  /// File that records the random key (its key_check()) under which noisy test figures of held-out
-  /// rows were released. It is written just before the release.
+  /// File with a checksum of the random key under which the noisy test figures of held-out rows
+  /// were released. It is written just before the release, so that they are not released again
+  /// under another key.
   std::filesystem::path holdout_key() const { return owner("holdout-released"); }
   std::filesystem::path ledger() const { return owner("ledger"); }
   std::filesystem::path diagnostics() const { return owner("diagnostics.jsonl"); }
@@ -62,8 +63,8 @@ struct ReservedFolder {
   bool made_parent = false;
 };
 
-/// Creates the folder runs/NAME-TIME (TIME in UTC), with a number appended if that folder exists.
-/// Throws Error if it cannot be created.
+/// Creates a folder for a new run, runs/NAME-TIME (TIME in UTC), with a number appended if that
+/// folder exists already. Throws Error if it cannot be created.
 ReservedFolder reserve_run_folder(std::string name);
 
 /// A run folder under construction. It is created under a temporary name next to its final path,
@@ -71,8 +72,8 @@ ReservedFolder reserve_run_folder(std::string name);
 /// cannot be resumed.
 class NewRunFolder {
  public:
-  /// path: final path of the folder. Throws InputError if it exists and is not an empty folder;
-  /// Error if the folder cannot be created.
+  /// path: final path of the folder. Throws InputError if something exists there that is not an
+  /// empty folder; Error if the folder cannot be created.
   explicit NewRunFolder(std::filesystem::path path);
   explicit NewRunFolder(ReservedFolder reserved);
   /// Unless publish() was called: removes the folder with the temporary name, and the one at the

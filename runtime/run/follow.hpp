@@ -10,19 +10,21 @@
 
 namespace cudp {
 
-/// Message from rank 0 to the other ranks (processes), with the arguments with which all of them
-/// call prepare().
+/// First message from rank 0 to the other ranks (processes that train together): the arguments with
+/// which all of them call prepare(), which reads data and model.
 struct Introduction {
   TrainConfig config;  ///< complete settings of the training
   std::string model;   ///< prepare()'s argument known_model
   SharedKey key;
   std::optional<SharedKey> split_key;
-  /// prepare()'s argument `initial`; nullopt for a new run.
+  /// Pre-trained weights of a run that is resumed, which each rank passes to prepare(); nullopt for
+  /// a new run.
   std::optional<PublicWeights> initial = {};
 };
 
-/// Sends an Introduction to the other ranks. Called by rank 0 before prepare(). Throws InputError
-/// if the method cannot train on several ranks.
+/// Sends the settings and keys of the run to the other ranks (processes), which then prepare the
+/// training, too. Called by rank 0 before it calls prepare(). Throws InputError if the method
+/// cannot train on several ranks.
 void introduce(Ranks& ranks, const Introduction& introduction);
 /// Checks that program, arithmetic (how the device rounds), data and settings are the same on all
 /// ranks (processes). Called by rank 0 after prepare(), while the other ranks call send_facts().

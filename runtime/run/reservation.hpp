@@ -55,8 +55,9 @@ class Reservation {
 
  private:
   struct CostBounds {
-    /// Alternative bounds on the cost of the same training; the first that fits the budget is
-    /// charged. Each is a list of parts that are composed; an empty list is no bound.
+    /// Functions that compute alternative upper bounds on the privacy cost of the same training;
+    /// the first bound that fits into the budget is charged. A bound is a list of costs that are
+    /// composed. If a function returns an empty list, it has no bound.
     std::vector<std::function<std::vector<privacy::RunSpending>()>> bounds;
     double factor = 1.0;  ///< safety factor on the Renyi divergence
     std::string unit;
@@ -67,7 +68,8 @@ class Reservation {
 
   std::vector<std::string> files_;
   std::string note_;
-  /// Index of this training's charge in each budget file; empty before the first charge.
+  /// For each budget file, the index of this training's charge in it; empty before the first
+  /// charge.
   std::vector<std::size_t> charged_;
 };
 

@@ -69,7 +69,7 @@ class Run final : public TrainingObserver {
   /// Writes a certificate of the planned training, which states that the run is not finished. The
   /// final certificate replaces it, so a killed run never leaves results without a certificate.
   void write_plan_certificate() const;
-  /// Prints what is trained, and the privacy guarantee, for the user.
+  /// Prints for the user what is trained, on which data, and with which privacy guarantee.
   void describe() const;
   /// Trains to the last step. Throws Error if a signal or the caller interrupts the training; the
   /// message has the command that resumes it.
@@ -140,8 +140,9 @@ void check_events(const TrainConfig& config, const std::filesystem::path& folder
 std::string resume_command(const std::string& run);
 
 /// Returns the result of the run that --resume names, if it is complete; nullopt if it is not.
-/// Throws InputError if the run is one of the trainings inside a tuning (`cudp tune`), or, with the
-/// name of the setting, if `flags` would change a setting of the run.
+/// Throws InputError if the run is a single training of `cudp tune`, which only the tuning may
+/// resume, or if `flags` would change a setting of the run; the message then has the setting's
+/// name.
 std::optional<RunResult> finished_result(const Settings& flags);
 
 /// Whether pictures of the results are drawn at the end of a run.

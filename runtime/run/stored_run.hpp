@@ -21,7 +21,8 @@ struct StoredRun {
   /// the key, repeated steps get new noise, so their privacy cost is charged again.
   std::optional<SharedKey> key;
   privacy::Ledger ledger;
-  /// Whether the ledger was lost and restored from a checkpoint, now or earlier.
+  /// Whether the run's ledger file was lost and restored from a checkpoint, either at this resume
+  /// or at an earlier one.
   bool ledger_was_lost = false;
   TrainConfig config;  ///< settings of the run, with the changes by the flags of the resume
   std::string why;     ///< message for the user: why there is no key; "" if there is one
