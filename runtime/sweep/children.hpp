@@ -11,7 +11,7 @@
 
 namespace cudp {
 
-/// A child process that has ended.
+/// A child process that has ended: its number, exit code and error message.
 struct EndedChild {
   std::size_t number = 0;  ///< argument `number` of start()
   Exit code = Exit::ok;
@@ -39,7 +39,7 @@ class ChildProcesses {
   bool wait();
   /// Sends SIGTERM to all children.
   void interrupt() const;
-  /// Returns the children that have ended since the last call.
+  /// Returns the child processes that have ended since the last call of this function.
   std::vector<EndedChild> ended();
 
  private:

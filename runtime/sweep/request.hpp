@@ -91,7 +91,8 @@ std::string lists_text(const SettingLists& lists);
 /// that `cudp sweep` reads.
 std::string sweep_text(const SweepRequest& request);
 
-/// A combination of settings, with which a sweep makes SweepFlags::repeats trainings.
+/// One combination of settings of a sweep, which makes one or more trainings with it
+/// (SweepFlags::repeats).
 struct SweepCell {
   Settings settings;
   /// Settings of which the sweep has several values, each with this combination's value as text.

@@ -74,7 +74,8 @@ bool may_use_cuda(const TrainConfig& config);
 /// training, but at most 8 if a training may use a CUDA device.
 int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t asked);
 
-/// Trains in the folder config.out, or continues the run in it. Called in a child process.
+/// Makes a training in the folder config.out, or resumes the run that is already there. Called in a
+/// child process. signals: signals that arrive before the training has its own handlers.
 void train_in_child(const TrainConfig& config, const QueuedSignals& signals);
 
 /// Returns whether the run in this folder has ended: it has a result, or it released the noisy
