@@ -56,13 +56,14 @@ enum class ScoreRows {
   held_out      ///< private rows, held out by secret random draws: the score is released with noise
 };
 
-/// Fraction of the rows that is held out if the user does not set one.
+/// Fraction of the rows that a tuning holds out of the training data, to score candidates on them,
+/// if the user does not set one.
 inline constexpr double kTuneHoldout = 0.2;
 /// Delta of a tuning if the user does not set one.
 inline constexpr double kTuneDelta = 1e-6;
 
-/// Complete settings of a tuning: those that all candidates have in common, and the grid of those
-/// that differ.
+/// Complete settings of a tuning: for each setting one value, or a list of values in which the
+/// candidates differ; the budget; and the rows on which candidates are scored.
 struct TuneSettings {
   SettingLists lists;  ///< without the candidates' budgets, which the tuning itself sets
   double epsilon = 0.0, delta = 0.0;  ///< budget of the whole tuning

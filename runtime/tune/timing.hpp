@@ -13,7 +13,8 @@ Dataset random_examples(const Dataset& like, std::size_t examples);
 
 /// Measured durations of a training [seconds].
 struct TrainingTime {
-  /// Time until the first step: planning and making the engine, without reading data.
+  /// Time from the start until the first step, without reading data: planning, and preparing the
+  /// device.
   double start = 0.0;
   double step = 0.0;  ///< time of one step
 };

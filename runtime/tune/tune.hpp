@@ -23,7 +23,8 @@ namespace cudp {
 /// depends on public settings only.
 struct TunePlan {
   privacy::StoppingLaw law;
-  /// Budget of each candidate, and the guarantee of the whole tuning.
+  /// Privacy budget of each single training, and the guarantee of the whole tuning that follows
+  /// from it.
   privacy::SelectionBudget budget;
   /// Budget of the whole tuning that the user set; the epsilon and delta that are guaranteed do not
   /// exceed it.
@@ -69,7 +70,8 @@ class Tune {
   void prepare();
   const TunePlan& plan() const { return plan_; }
   const TuneSettings& settings() const { return settings_; }
-  /// Returns the candidates. Call after prepare().
+  /// Returns the candidates, i.e. the combinations of settings among which the tuning chooses. Call
+  /// after prepare().
   const std::vector<SweepCell>& candidates() const { return candidates_; }
   /// Returns the planned privacy cost of each candidate's training. Call after prepare().
   const std::vector<PlannedSpending>& spendings() const { return spendings_; }
@@ -101,7 +103,8 @@ class Tune {
   /// Reads the plan of a finished tuning from its folder; use it in place of prepare() and run().
   /// Destroys the tuning's random key if it is still there because of a crash.
   void open_finished();
-  /// Returns the result of a finished tuning.
+  /// Returns the result of the tuning: the released training, its settings and its score. Requires
+  /// that the tuning is finished.
   TuneResult result() const;
   const std::filesystem::path& folder() const { return folder_; }
 
@@ -115,7 +118,8 @@ class Tune {
   std::filesystem::path owner(const char* name) const { return folder_ / "private" / name; }
   RunFolder run_folder(std::size_t run) const;
   std::string metric() const;
-  /// Returns `config` with the keys, and the released number of examples, that all trainings share.
+  /// Returns `config` with what all trainings of the tuning share: random keys, and the noisy
+  /// number of examples if it was released.
   TrainConfig with_keys(TrainConfig config) const;
   /// Returns the data in memory that the trainings of all candidates share; null if they share no
   /// data.
@@ -136,8 +140,8 @@ class Tune {
   /// Computes the budget of a single candidate from the budget of the whole tuning, and plans each
   /// candidate with it.
   void calibrate();
-  /// Plans each candidate's training (spendings_). Returns the keyed hash of the data
-  /// (data_tag_of).
+  /// Computes the planned privacy cost of each candidate's training and stores it in spendings_.
+  /// Returns a keyed hash of the data.
   std::string plan_candidates();
   void make_folder();
   void write_plan(const RunFolder& folder) const;
