@@ -22,8 +22,9 @@ namespace cudp {
 struct AccountantFlags {
   std::optional<double> epsilon, delta, q, sigma;
   std::optional<std::uint64_t> steps, n, batch;
-  /// Numbers of training examples and epochs. They may be given instead of q and steps, which
-  /// fill_in_training() then computes from them as `cudp train` does.
+  /// Numbers of training examples and of epochs. A user can give these instead of q (the sampling
+  /// rate) and steps; fill_in_training() then computes q and steps from them and the batch size, as
+  /// `cudp train` does.
   std::optional<std::uint64_t> examples, epochs;
   std::optional<std::uint64_t> steps_per_epoch;  ///< random allocation only
   std::optional<std::uint64_t> uses;  ///< random allocation: steps of an epoch that use an example
@@ -38,9 +39,9 @@ struct AccountantFlags {
   std::vector<privacy::Release> releases;
 };
 
-/// Returns the options of `cudp account`.
+/// Returns the options of `cudp account`, which computes epsilon for a given noise.
 std::vector<Option> account_options();
-/// Returns the options of `cudp calibrate`.
+/// Returns the options of `cudp calibrate`, which computes the noise for a given epsilon and delta.
 std::vector<Option> calibrate_options();
 /// Returns the output of `cudp account`, which computes the epsilon of releases that its options
 /// describe. config: values of the options. Prints nothing. Throws InputError if options are

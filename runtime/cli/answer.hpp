@@ -16,7 +16,8 @@ struct Answer {
   nlohmann::ordered_json json;
   std::vector<std::pair<std::string, std::string>> rows;
 
-  /// Adds a value to the JSON, and its text to the table under the same name.
+  /// Adds a value to the JSON object under the name `key`, and `text`, the value for human readers,
+  /// to the table under the same name.
   void add(const std::string& key, nlohmann::ordered_json value, std::string text) {
     json[key] = std::move(value);
     rows.emplace_back(key, std::move(text));

@@ -15,13 +15,16 @@ class Option;
 
 namespace cudp {
 
-/// What happens if a flag is given twice: an error, the last one counts, or both count.
+/// What happens if a user gives the same flag twice: an error (refused), only the last value is
+/// used (last_counts), or all values are used (all_count).
 enum class Repeated { refused, last_counts, all_count };
 
-/// The command-line flags of a subcommand, one for each option.
+/// The command-line flags of a subcommand, one for each option, and their values after the command
+/// line was parsed.
 class CommandFlags {
  public:
-  /// Adds the flags to `command`, which must outlive this object.
+  /// Adds a flag for each option to the subcommand's parser, `command`, which must outlive this
+  /// object.
   CommandFlags(CLI::App& command, std::vector<Option> options,
                Repeated repeated = Repeated::refused);
 

@@ -17,7 +17,7 @@ struct NamedCertificate : RunCertificate {
 
 /// Reads the certificate of a run. place: path of a run's folder, its release folder, or a
 /// privacy.json. Throws InputError if there is no certificate, if it cannot be read, or if the run
-/// is one of the trainings inside a tuning (`cudp tune`).
+/// is a single training of `cudp tune`, because only the tuning as a whole has a privacy guarantee.
 NamedCertificate read_run_certificate(const std::filesystem::path& place);
 
 /// Epsilon and delta that several runs on the same data have together.
@@ -26,8 +26,8 @@ struct JointSpending {
   double delta = 0.0;
 };
 
-/// A run whose privacy cost is added up with others: the text of its certificate, or, if that is
-/// "", the epsilon and delta that the run will not exceed.
+/// A run whose privacy cost is to be added to that of other runs. certificate: text of its
+/// certificate; if it is "", epsilon and delta are upper bounds that the run will not exceed.
 struct SpendingRun {
   std::string certificate;
   double epsilon = 0.0;

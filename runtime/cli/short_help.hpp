@@ -22,8 +22,9 @@ struct HelpLine {
 /// headings.
 std::span<const HelpLine> train_help_lines();
 
-/// Returns the short help: one line per option with flag, value, description and default. own:
-/// options of the command; a line's key may be of these or of `cudp train`.
+/// Returns the short help: one line per option with flag, value, description and default. own: the
+/// command's own options; the key of a line is that of one of these, or of an option of `cudp
+/// train`.
 std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Option> own = {});
 
 /// Returns a help text with lines broken at blanks, so that none is wider than `width` columns
