@@ -8,7 +8,8 @@
 
 namespace cudp {
 
-/// Returns a description of what is wrong with a date format; "" if it is valid.
+/// Checks a date format, such as "%d.%m.%Y". Returns "" if it is valid, otherwise a description of
+/// the error.
 std::string date_format_fault(std::string_view format);
 
 /// Returns days since 1970-01-01 in the Gregorian calendar, with the time as a fraction of a day;

@@ -113,10 +113,10 @@ void read_floats(const Dataset& data, std::size_t first, std::size_t count, std:
 /// features unchanged.
 Dataset dense(Dataset data);
 
-/// Makes a data set of coded rows, for tests and benchmarks. numbers: values of numeric columns,
-/// [labels.size(), layout.numbers()]. codes: indices of the one-hot features that are 1,
-/// [labels.size(), layout.codes]. Throws Error if an array does not fit the layout, if a row has a
-/// code twice, or if a code is the index of a numeric feature.
+/// Makes a data set of coded table rows (a compact form of sparse rows), for tests and benchmarks.
+/// numbers: values of numeric columns, [labels.size(), layout.numbers()]. codes: indices of the
+/// one-hot features that are 1, [labels.size(), layout.codes]. Throws Error if an array does not
+/// fit the layout, if a row has a code twice, or if a code is the index of a numeric feature.
 Dataset coded_dataset(RowLayout layout, std::span<const float> numbers,
                       std::span<const std::uint32_t> codes, std::vector<std::uint8_t> labels,
                       int classes);

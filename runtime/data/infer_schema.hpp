@@ -16,7 +16,7 @@ std::vector<ColumnFacts> facts_of(const TableSchema& schema, ByteReader& reader)
 
 /// Sets the kind of a column, if the schema states none, to one that fits its cells: numeric, date
 /// or categorical. Its bounds or categories may still be missing then. facts: statistics of the
-/// column's cells.
+/// column's cells, from facts_of().
 void choose_kind(Column& column, const ColumnFacts& facts);
 
 /// Returns the schema with missing kinds, bounds, categories and classes taken from the rows. The

@@ -9,10 +9,10 @@ namespace cudp {
 
 struct TableSchema;
 
-/// Rows of a table as features (coded rows, row_layout.hpp), in files that a run keeps in its
-/// private folder until it ends. A resumed run then need not convert the table again. These files
-/// are not authenticated here: the caller must check the authentication code of the whole data set
-/// before it trains on the rows.
+/// Rows of a table that a run has converted to features, in files that it keeps in its private
+/// folder until it ends. A resumed run then need not convert the table again. These files are not
+/// authenticated here: the caller must check the authentication code of the whole data set before
+/// it trains on the rows.
 struct KeptTable {
   std::string coding;  ///< result of coding_of() for these rows
   /// `train`: the training rows. `held`: the rows held out for testing. In both, the arrays of the

@@ -12,8 +12,8 @@
 namespace cudp {
 
 /// Records in `part`, the examples of one rank (process), where they are in the whole data set:
-/// sets Dataset::first, the index of the first one, and Dataset::whole. share: the rank. whole:
-/// number of examples of the whole data set.
+/// sets Dataset::first, the index of the first one, and Dataset::whole. share: which rank this is,
+/// and out of how many. whole: number of examples of the whole data set.
 void record_range(Dataset& part, Share share, std::size_t whole);
 
 /// While a data set is read block by block, collects the examples that belong to one rank

@@ -119,8 +119,9 @@ KeptRange kept_rows(Dataset empty, const TableSchema& schema, const TableOptions
                     Share share, std::uint64_t rows, const std::string& file);
 
 /// Reads the rows that belong to one rank (process) into a data set, and checks the rows of other
-/// ranks, too. share: the rank's part of the table. rows: number of rows in the table; if `share`
-/// is the whole table, it is used only to reserve memory.
+/// ranks, too. share: which rank this is, and out of how many; it determines a contiguous range of
+/// the rows. rows: number of rows in the table; if there is only one rank, it is used only to
+/// reserve memory.
 Dataset read_table(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
                    std::uint64_t rows, Share share = {});
 

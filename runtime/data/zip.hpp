@@ -36,8 +36,8 @@ std::unique_ptr<RandomAccessBytes> memory_random_access(std::string name,
                                                         std::span<const std::uint8_t> bytes);
 
 /// A zip archive in one file, not encrypted, with 32- or 64-bit sizes; its members are stored or
-/// deflated. Headers are not trusted: offsets outside the file are refused, and memory grows only
-/// with bytes that exist.
+/// deflated. Headers are not trusted: an offset outside the file is an error, and memory is
+/// allocated only for bytes that exist.
 class ZipArchive {
  public:
   /// Reads the archive's directory at the end of the file. bytes must outlive this object. Throws
