@@ -31,7 +31,7 @@ struct FeatureSettings {
   bool whiten = false;          ///< scale principal components to equal variance (Features::pca)
   std::string cache = "auto";   ///< a folder, "auto" for the user's cache folder, or "none"
   int threads = 0;
-  /// Processes that train together, each with a range of the training set.
+  /// The ranks: processes that train one model together, each with a range of the training set.
   Ranks* ranks = &alone();
 };
 
