@@ -15,10 +15,10 @@ struct ErrorBar {
   double high = 0.0;
 };
 
-/// Released confusion matrix of held-out rows. noisy: counts [classes, classes], row label, column
-/// predicted class, each with noise of standard deviation noise_std. unit_rows: maximum number of
-/// rows of one unit of privacy. Rows of one unit may all be alike, so intervals are as wide as for
-/// unit_rows times fewer rows.
+/// Released noisy confusion matrix of rows held out of the training data. noisy: counts [classes,
+/// classes] (row: label, column: predicted class), each with noise of standard deviation noise_std.
+/// unit_rows: maximum number of rows of one unit of privacy. Rows of one unit may all be alike, so
+/// intervals are as wide as for unit_rows times fewer rows.
 struct NoisyConfusion {
   int classes = 0;
   std::vector<double> noisy;
@@ -36,10 +36,10 @@ struct NoisyConfusion {
 /// Donner 2008 (MOVER).
 std::vector<ErrorBar> error_bars(const NoisyConfusion& confusion);
 
-/// Released noisy figures of held-out rows of a regression model: the number of rows, and the sums
-/// over rows of (|error| / width)^j for j = 1, 2, 4, where error = prediction - target, and width =
-/// max - min of the target's public bounds. Each of the four has noise of standard deviation
-/// noise_std.
+/// Released noisy figures that measure the errors of a regression model on rows held out of the
+/// training data: the number of rows, and the sums over rows of (|error| / width)^j for j = 1, 2,
+/// 4, where error = prediction - target, and width = max - min of the target's public bounds. Each
+/// of the four has noise of standard deviation noise_std.
 struct NoisyErrors {
   double rows = 0.0;
   double distances = 0.0;

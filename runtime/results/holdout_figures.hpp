@@ -14,8 +14,9 @@
 namespace cudp {
 
 /// Plan for the release of test figures of rows held out of the training data: a noisy confusion
-/// matrix, or noisy sums of errors. It depends on public settings only and is fixed before the
-/// first release. Neighbouring data sets differ by one unit of privacy, of up to unit_rows rows.
+/// matrix, or noisy sums of errors. It depends on public settings only, and is fixed before the run
+/// releases any noisy value. Neighbouring data sets differ by one unit of privacy, of up to
+/// unit_rows rows.
 ///
 /// The figures, together with the noisy number of training examples if that is released, are
 /// (epsilon, delta)-DP for a unit that is held out, whatever the model is. A unit that is trained
@@ -62,9 +63,10 @@ struct HoldoutFigures {
   std::vector<ErrorBar> bars;
 };
 
-/// Computes the figures of held-out rows and releases them with noise. gate: charges the privacy
-/// budget and adds the noise. predictions: outputs of the final model for the held-out rows.
-/// bounds: bounds of the regression target; unused for classes.
+/// Computes test figures (a confusion matrix, or sums of errors) of rows held out of the training
+/// data, and releases them with noise. gate: charges the privacy budget and adds the noise.
+/// predictions: outputs of the final model for the held-out rows. bounds: bounds of the regression
+/// target; unused for classes.
 HoldoutFigures release_holdout(const HoldoutPlan& plan, const Predictions& predictions, int classes,
                                const TargetBounds& bounds, Gate& gate);
 

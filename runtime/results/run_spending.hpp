@@ -11,7 +11,7 @@ namespace cudp {
 /// Returns the privacy cost of a run in a form that can be added up over several runs; if the run
 /// is not finished, its planned cost. certificate, stated: the run's certificate (privacy.json), as
 /// JSON and as numbers. source: name of the certificate in messages. Throws InputError if the
-/// certificate states no epsilon, or does not list the noisy releases that the run paid for.
+/// certificate states no epsilon, or does not list the noisy values that the run released.
 privacy::RunSpending spending_of(const nlohmann::json& certificate,
                                  const verify::StatedNumbers& stated, const std::string& source);
 
