@@ -23,7 +23,7 @@ struct LoadedData {
 struct DataInUse {
   std::shared_ptr<LoadedData> loaded;
   /// If true, the training moves the data out of `loaded`, because no other training of this
-  /// process needs them. If false, it copies them.
+  /// process will need the data. If false, it copies them.
   bool takes = false;
 };
 

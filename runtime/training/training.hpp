@@ -42,13 +42,13 @@ struct TrainingState {
   std::string first_parameters = {};  ///< hash of the trained parameters before the first step
 };
 
-/// Returns the plan for the release of the test figures (such as a noisy confusion matrix) of rows
-/// held out of the training data. HoldoutPlan::share is 0 if no rows are held out. size_noise:
-/// standard deviation of the noise on the number of training examples; 0 if that is public. Throws
-/// BudgetError if the budget of --holdout does not suffice.
+/// Returns the plan (budget and noise) for releasing noisy test figures, such as a confusion
+/// matrix, of rows held out of the training data. HoldoutPlan::share is 0 if no rows are held out.
+/// size_noise: standard deviation of the noise on the number of training examples; 0 if that is
+/// public. Throws BudgetError if the budget of --holdout does not suffice.
 HoldoutPlan holdout_plan_of(const Experiment& experiment, double size_noise);
 /// Adds statements about rows held out of the training data to a certificate, and returns it. plan:
-/// plan for the release of test figures of these rows, from which the statements follow.
+/// budget and noise of the test figures of these rows, from which the statements follow.
 privacy::Certificate with_holdout(privacy::Certificate certificate, const HoldoutPlan& plan);
 
 /// A training in progress. It needs no folder, terminal or file; an observer stores or shows its
@@ -56,12 +56,13 @@ privacy::Certificate with_holdout(privacy::Certificate certificate, const Holdou
 /// noise of that value is drawn.
 class Training {
  public:
-  /// Starts a training: releases the number of examples if it is private, makes the privacy plan,
-  /// releases the statistics for features, and initialises the method. `observer` and
-  /// `release_observer` must outlive the training. release_observer: receives all released values;
-  /// may be null. Throws InputError if settings are not valid, or if `release_observer` is one that
-  /// receives secrets (SecretObserver) and the training is not seeded. Throws BudgetError if the
-  /// budget does not suffice for these settings and this number of examples.
+  /// Starts a training: releases the number of examples with noise if it is private, makes the
+  /// privacy plan, releases the noisy statistics that features need, and initialises the training
+  /// method. `observer` and `release_observer` must outlive the training. release_observer:
+  /// receives all released values; may be null. Throws InputError if settings are not valid, or if
+  /// `release_observer` is one that receives secrets (SecretObserver) although the training's
+  /// randomness does not come from a seed. Throws BudgetError if the budget does not suffice for
+  /// these settings and this number of examples.
   static std::unique_ptr<Training> begin(Experiment experiment, SharedKey key,
                                          TrainingObserver& observer,
                                          ReleaseObserver* release_observer = nullptr);
@@ -117,8 +118,8 @@ class Training {
   /// Returns whether a training that started from pre-trained weights has left all its parameters
   /// unchanged, to the bit. The answer depends on the start weights and the released model only.
   bool is_unchanged() const;
-  /// Returns the plan for the release of noisy test figures of rows held out of the training data.
-  /// HoldoutPlan::share is 0 if no rows are held out.
+  /// Returns the plan (budget and noise) for releasing noisy test figures of rows held out of the
+  /// training data. HoldoutPlan::share is 0 if no rows are held out.
   const HoldoutPlan& holdout_plan() const { return holdout_plan_; }
   /// Returns the noisy test figures of rows held out of the training data; nullopt until they are
   /// released, at the end of the training.
