@@ -123,9 +123,9 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
 /// Opens an interrupted run at its newest undamaged checkpoint. `flags` may change only settings
 /// that do not affect the result. arrays: the run's data, if it began with arrays of the calling
 /// program. budgets: budget files that are charged; must be those that the run began with. data:
-/// data already in memory, to be used instead of reading files. Other arguments as for start_run().
-/// Throws InputError if flags or data differ from those of the run, BudgetError if the budget does
-/// not suffice.
+/// data already in memory, to be used instead of reading files. release_observer, ranks and caller:
+/// as for start_run(). Throws InputError if flags or data differ from those of the run, BudgetError
+/// if the budget does not suffice.
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
                                 RunCaller* caller = nullptr, const ArraysInUse& arrays = {},

@@ -12,7 +12,7 @@
 
 namespace cudp {
 
-/// An interrupted run, read from its folder.
+/// An interrupted run, as read from its folder: checkpoint, random key, ledger and settings.
 struct StoredRun {
   RunFolder folder;
   FolderLock lock;
