@@ -40,8 +40,8 @@ struct DataFacts {
   std::string protected_unit;   ///< description of the unit for budget files, from protected_unit()
 };
 
-/// Data in memory, and results of the accountant, that trainings of this process and of its child
-/// processes share.
+/// Data sets in memory, and results of the privacy accountant, that the trainings of a sweep or a
+/// tuning share: those in this process and in its child processes.
 class SharedData {
  public:
   /// Reads the data of trainings with these settings into memory, unless they are there already or
@@ -75,7 +75,8 @@ bool may_use_cuda(const TrainConfig& config);
 int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t asked);
 
 /// Makes a training in the folder config.out, or resumes the run that is already there. Called in a
-/// child process. signals: signals that arrive before the training has its own handlers.
+/// child process. signals: queue of the signals that arrive before the training has its own
+/// handlers.
 void train_in_child(const TrainConfig& config, const QueuedSignals& signals);
 
 /// Returns whether the run in this folder has ended: it has a result, or it released the noisy
