@@ -26,8 +26,8 @@ struct ChargedTuning {
   bool is_seeded = false;
 };
 
-/// Returns the certificate that is in the folder of a tuning until the tuning ends. It states that
-/// the tuning is not finished and that its whole budget is spent.
+/// Returns the text of the certificate that is in the folder of a tuning until the tuning ends. It
+/// states that the tuning is not finished, and that the tuning's whole budget is spent.
 std::string certificate_of_charge(const ChargedTuning& charged);
 
 /// Returns the certificate of a tuning: that of the released training, but with the guarantee of
