@@ -34,8 +34,8 @@ struct AccountantFlags {
   std::uint64_t group = 1;
   std::optional<double> interval;
   std::vector<std::string> orders;  ///< numbers, or "adaptive"; empty: default_orders()
-  /// List of noisy releases, used instead of the flags that describe a single release. Only calls
-  /// from Python set it.
+  /// List of releases (noisy values, each with its privacy mechanism and number of repetitions),
+  /// used instead of the flags that describe a single release. Only calls from Python set it.
   std::vector<privacy::Release> releases;
 };
 
@@ -43,9 +43,9 @@ struct AccountantFlags {
 std::vector<Option> account_options();
 /// Returns the options of `cudp calibrate`, which computes the noise for a given epsilon and delta.
 std::vector<Option> calibrate_options();
-/// Returns the output of `cudp account`, which computes the epsilon of releases that its options
-/// describe. config: values of the options. Prints nothing. Throws InputError if options are
-/// missing or not valid, BudgetError if there is no finite bound.
+/// Returns the output of `cudp account`, which computes the epsilon of a training, or of other
+/// noisy releases, that its options describe. config: values of the options. Prints nothing. Throws
+/// InputError if options are missing or not valid, BudgetError if there is no finite bound.
 Answer account_answer(const TrainConfig& config);
 /// Returns the output of `cudp calibrate`, which computes the noise (or another option) for a given
 /// epsilon and delta. config: values of the options. Prints nothing. Throws InputError if options
@@ -116,9 +116,9 @@ std::vector<std::string> missing_release_flags(const AccountantFlags& flags,
 /// it is not required and has an arbitrary value in the result; "" if none.
 privacy::Mechanism mechanism_of(const AccountantFlags& flags, const std::string& unknown = "");
 
-/// Returns the list of noisy releases that the flags describe: the mechanism of mechanism_of(),
-/// release_count() times. If --uses is given for random allocation, a list whose privacy cost is an
-/// upper bound on that of the described one.
+/// Returns what the flags describe as a list of releases (mechanisms with their numbers of
+/// repetitions): the mechanism of one step, repeated for all steps. If --uses is given for random
+/// allocation, returns a list whose privacy cost is an upper bound.
 std::vector<privacy::Release> described_releases(const AccountantFlags& flags);
 
 /// Returns the orders of Renyi divergence that --orders lists; empty if the accountant should
@@ -134,16 +134,19 @@ privacy::Composition composition_of(const AccountantFlags& flags,
 /// is not gdp, which gives no bound.
 privacy::AccountantOptions bound_options(const AccountantFlags& flags);
 
-/// Reads a file with a JSON list of noisy releases, each in the form {"q": ..., "sigma": ...,
-/// "steps": ...}, or {"mechanism": NAME, the mechanism's parameters, "steps": ...}. Throws
-/// InputError, with the position in the file, if it has another form.
+/// Reads a file with a JSON list of releases, i.e. privacy mechanisms with their numbers of
+/// repetitions ("steps"), each in the form {"q": ..., "sigma": ..., "steps": ...}, or {"mechanism":
+/// NAME, the mechanism's parameters, "steps": ...}. Throws InputError, with the position in the
+/// file, if it has another form.
 std::vector<privacy::Release> read_phases(const std::filesystem::path& file);
 
-/// Reads a list of noisy releases from a JSON text of the form [{"q": ..., "sigma": ..., "steps":
-/// ...}, ...]. source: name of the text in messages. Throws InputError if it has another form.
+/// Reads a list of releases, i.e. privacy mechanisms with their numbers of repetitions ("steps"),
+/// from a JSON text of the form [{"q": ..., "sigma": ..., "steps": ...}, ...]. source: name of the
+/// text in messages. Throws InputError if it has another form.
 std::vector<privacy::Release> read_phases(const std::string& json, const std::string& source);
 
-/// Returns a release as a JSON object, in the form in which read_phases() reads it.
+/// Returns a release (a privacy mechanism and its number of repetitions) as a JSON object, in the
+/// form in which read_phases() reads it.
 nlohmann::ordered_json json_of(const privacy::Release& release);
 
 /// Calls `body`. Converts exceptions that the functions in privacy/ throw to errors for the user:

@@ -24,8 +24,8 @@ struct Answer {
   }
 };
 
-/// Adds a description of noisy releases to a command's output: if there is a single release, its
-/// parameters; otherwise a list.
+/// Adds a description of releases (privacy mechanisms with their numbers of repetitions) to a
+/// command's output: the parameters of a single one, or a list of several.
 void add_releases(Answer& answer, const std::vector<privacy::Release>& releases);
 
 /// Adds a row to the output's table, with the text broken into lines that fit a terminal. names:

@@ -15,7 +15,7 @@ struct NamedCertificate : RunCertificate {
   std::filesystem::path file;
 };
 
-/// Reads the certificate of a run. place: path of a run's folder, its release folder, or a
+/// Reads the certificate of a run. place: path of a run's folder, of its folder release/, or of a
 /// privacy.json. Throws InputError if there is no certificate, if it cannot be read, or if the run
 /// is a single training of `cudp tune`, because only the tuning as a whole has a privacy guarantee.
 NamedCertificate read_run_certificate(const std::filesystem::path& place);
