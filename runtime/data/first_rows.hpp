@@ -20,7 +20,7 @@ namespace cudp {
 class FirstRows {
  public:
   /// Requires that `schema` states a unit of privacy, and that it outlives this object. malformed:
-  /// whether a row that cannot be read is an error or is left out.
+  /// whether a row that cannot be read is an error (refuse) or is left out (missing).
   FirstRows(const TableSchema& schema, Malformed malformed);
 
   /// Returns whether the row is a training example. Rows must be passed in the order of the file. A

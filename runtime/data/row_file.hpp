@@ -32,9 +32,9 @@ class FileDescriptor {
 FileDescriptor unnamed_file(const std::filesystem::path& folder, const std::string& data,
                             bool* can_be_named = nullptr);
 
-/// Features of examples in a mapped file: records of equal size, one after another. Rows are copied
-/// when they are needed. The system can drop the file's pages at any time, so they do not count as
-/// memory of this process. Thread-safe.
+/// Features of examples in a memory-mapped file: records of equal size, one after another; a row is
+/// the record of one example. Rows are copied when they are needed. The operating system can drop
+/// the file's pages at any time, so they do not count as memory of this process. Thread-safe.
 ///
 /// Functions that copy throw InputError if the file has become too short or cannot be read. Another
 /// program may change the file between two copies of a row. So everything that is computed from a
@@ -42,9 +42,10 @@ FileDescriptor unnamed_file(const std::filesystem::path& folder, const std::stri
 /// copy.
 class RowFile {
  public:
-  /// name: name of the file, for messages. first_byte: offset of the first row. is_unnamed: whether
-  /// the file has no name yet, so that link_to() can give it one. Throws InputError if the file is
-  /// too short, Error if it cannot be mapped.
+  /// name: name of the file, for messages. first_byte: offset of the first row in the file [bytes].
+  /// row_bytes, rows: size of a row, and number of rows. is_unnamed: whether the file has no name
+  /// yet, so that link_to() can give it one. Throws InputError if the file is too short, Error if
+  /// it cannot be mapped.
   RowFile(std::string name, FileDescriptor file, std::uint64_t first_byte, std::size_t row_bytes,
           std::size_t rows, bool is_unnamed = false);
   ~RowFile();
@@ -121,9 +122,9 @@ class RowFileWriter {
 
   const std::filesystem::path& folder() const { return folder_; }
 
-  /// Appends whole rows. Throws Error if the disk is full.
+  /// Appends one or more whole rows to the file. Throws Error if the disk is full.
   void append(std::span<const std::uint8_t> rows);
-  /// Returns the finished file for reading. No more rows may be appended.
+  /// Ends writing, and returns the file for reading. No more rows may be appended after this.
   std::shared_ptr<const RowFile> finish();
 
  private:

@@ -128,8 +128,8 @@ inline constexpr std::string_view kSchemaMetrics[] = {"accuracy", "balanced-accu
 inline constexpr std::string_view kUsualMissing[] = {"", "NA", "NaN", "null", "?"};
 
 /// Returns whether the cell's text means a missing value. For a categorical column the caller must
-/// first check that the text is not one of its values. In a text column only texts listed in
-/// schema.missing are missing.
+/// first check that the text is not one of the column's categories. In a text column only texts
+/// listed in schema.missing are missing.
 bool is_missing(const TableSchema& schema, const Column& column, std::string_view cell);
 
 /// Parses a schema (TOML; runtime/data/schemas/README.md documents the keys). source: name of the

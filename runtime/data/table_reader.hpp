@@ -16,7 +16,7 @@
 
 namespace cudp {
 
-/// Options for reading a table.
+/// Options for reading a table's rows: which columns are kept, and how errors are treated.
 struct TableOptions {
   Malformed malformed = Malformed::refuse;
   /// If false, all labels are 0, the label's column is not read, and the file may lack it.

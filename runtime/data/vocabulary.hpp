@@ -83,9 +83,9 @@ class Vocabulary {
 /// or control characters, and does not begin with a byte-order mark.
 bool is_listable(std::string_view word);
 
-/// Reads a word list, one word a line; a tab and what follows it (a count) are ignored. Throws
-/// InputError if a line has an empty word, one with blanks or control characters, or a word that
-/// occurred before, and if the file has no words.
+/// Reads a word list, one word per line; if a line has a tab (e.g. in front of a count), the tab
+/// and the text after it are ignored. Throws InputError if a line has an empty word, one with
+/// blanks or control characters, or a word that occurred before, and if the file has no words.
 std::vector<std::string> read_words(ByteReader& reader);
 
 /// Throws InputError if the number of words, `count`, and the number of special ids add up to more
