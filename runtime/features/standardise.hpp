@@ -38,9 +38,9 @@ std::vector<double> clipped_moments(const Dataset& data, int bits, int threads);
 /// Computes a differentially private scale and shift for every channel, [2, channels]. The privacy
 /// cost is that of one Gaussian mechanism with noise multiplier sigma; `gate` draws its noise.
 /// size: number of examples, or its noisy estimate if it is private. max_examples: public upper
-/// bound on the true number. second_order: standard deviation to which scattering channels of order
-/// 2 are scaled; all others get 1. If several ranks (processes) train together, all of them call
-/// this, each with its own range of the data.
+/// bound on the true number. second_order: standard deviation to which channels with second-order
+/// scattering coefficients are scaled; all others get 1. If several ranks (processes) train
+/// together, all of them call this, each with its own range of the data.
 std::vector<float> dp_channel_scaling(const Dataset& data, double size, double max_examples,
                                       double sigma, double second_order, Gate& gate, int threads,
                                       Ranks& ranks = alone());
