@@ -34,8 +34,9 @@ class PredictionWriter {
   PredictionWriter(PredictionFormat format, int threads);
 
   std::string header() const;
-  /// Returns the CSV lines of the block's rows, in order. Throws InputError, with the row's number
-  /// in `data_name`, if an output of the model is not finite.
+  /// Returns the CSV lines of the block's rows, in order. data_name: name of the rows' file, for
+  /// messages. Throws InputError, with the number of the row, if an output of the model is NaN or
+  /// infinite.
   std::string lines(const ScoredBlock& block, const std::string& data_name);
 
  private:
