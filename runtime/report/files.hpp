@@ -14,8 +14,8 @@ inline constexpr const char* kReportPage = "report.html";
 inline constexpr const char* kPrivacyText = "PRIVACY.txt";
 inline constexpr const char* kModelCard = "README.md";
 
-/// Contents of the files of a run from which its report pages are made. The text of a file that
-/// does not exist is empty.
+/// Contents of the files of a run from which its report pages (report, privacy statement, model
+/// card) are made. The text of a file that does not exist is empty.
 struct ReportFiles {
   std::string certificate;          ///< privacy.json; empty without privacy
   std::string settings;             ///< config.toml
