@@ -12,7 +12,8 @@ namespace cudp {
 /// Stores it in the cache `memo`, where the training method finds it if it needs exactly the same
 /// computation. Charges and reports nothing, and ignores errors. Does nothing unless the data are a
 /// published data set of known size, and the method's noise multiplier depends only on settings and
-/// that size. The destructor of the last copy of the returned future waits for the thread.
+/// that size. Returns a future that is ready when the thread has ended; the destructor of its last
+/// copy waits for the thread.
 std::shared_future<void> plan_ahead(const TrainConfig& config,
                                     const std::shared_ptr<privacy::AccountantMemo>& memo,
                                     std::shared_ptr<Timings> timings);

@@ -76,8 +76,8 @@ class Training {
                                           bool same_key,
                                           ReleaseObserver* release_observer = nullptr);
 
-  /// For a run whose key was lost: charges the steps that will be repeated under the new key once
-  /// more. Throws BudgetError if the budget does not suffice.
+  /// For a run whose random key was lost: charges the privacy cost of the steps that will be
+  /// repeated with new noise once more. Throws BudgetError if the budget does not suffice.
   void charge_again();
 
   /// Trains until the last step, or until the observer's function interrupts() returns true. Throws
@@ -150,7 +150,7 @@ class Training {
   /// data. Call once. The noise is a function of the run's key, so a repetition under the same key
   /// gives the same figures.
   void release_holdout();
-  /// Adds a line of metrics for the current step, unless it already has one.
+  /// Adds a line of metrics for the current step, unless there is one for this step already.
   void measure_once();
   void measure();
   /// Returns the line of metrics `row`, with its epsilon raised to the budget of the test figures
@@ -159,7 +159,8 @@ class Training {
   /// Appends lines whose values are all computed to the training's metrics, and reports them to the
   /// observer.
   void add(const std::vector<MetricsRow>& rows);
-  /// Returns the current model's logits for the test set, with the labels or targets.
+  /// Returns the current model's outputs (logits) for the test set, together with the labels or
+  /// targets of the test examples.
   Predictions answers();
   /// Returns a function that computes the metrics of these predictions on the test set. The
   /// function has its own copy of the predictions, so another thread may call it while the training
