@@ -13,7 +13,8 @@ namespace cudp {
 /// are public. It is replaced atomically, at most once a second.
 class MetricsFile {
  public:
-  /// run: name of the run, used as a label. Throws InputError if the file cannot be written.
+  /// path: path of the file. run: name of the run, with which each number in the file is labelled.
+  /// Throws InputError if the file cannot be written.
   MetricsFile(std::filesystem::path path, const std::string& run, Reporter& reporter);
 
   void progressed(const Progress& progress);
