@@ -14,10 +14,10 @@
 
 namespace cudp {
 
-/// Trainings of all combinations of some settings. The data are read once, and the accountant's
-/// results are shared. Each training is a process of its own, forked from this one. Like any other
-/// run it has its own folder, a random key from the operating system, a privacy ledger and a
-/// certificate.
+/// A sweep: trainings with all combinations of the values that the user lists for some settings.
+/// The data are read once, and the trainings share a cache of results of the privacy accountant.
+/// Each training is a process of its own, forked from this one. Like any other run it has its own
+/// folder, a random key from the operating system, a privacy ledger and a certificate.
 class Sweep {
  public:
   /// Resolves the settings of all runs, and finds the runs that an earlier, interrupted sweep in
