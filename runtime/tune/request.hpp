@@ -59,7 +59,7 @@ enum class ScoreRows {
 /// Fraction of the rows that a tuning holds out of the training data, to score candidates on them,
 /// if the user does not set one.
 inline constexpr double kTuneHoldout = 0.2;
-/// Delta of a tuning if the user does not set one.
+/// Privacy parameter delta of a whole tuning if the user does not set one.
 inline constexpr double kTuneDelta = 1e-6;
 
 /// Complete settings of a tuning: for each setting one value, or a list of values in which the
