@@ -15,40 +15,46 @@ class Option;
 
 namespace cudp {
 
-/// What happens if a flag is given twice: an error, the last one counts, or both count.
+/// What happens if a user gives the same flag twice: an error (refused), only the last value is
+/// used (last_counts), or all values are used (all_count).
 enum class Repeated { refused, last_counts, all_count };
 
-/// The command-line flags of a subcommand, one for each option.
+/// The command-line flags of a subcommand, one for each option, and their values after the command
+/// line was parsed.
 class CommandFlags {
  public:
-  /// Adds the flags to `command`, which must outlive this object.
+  /// Adds a flag for each option to the subcommand's parser, `command`, which must outlive this
+  /// object.
   CommandFlags(CLI::App& command, std::vector<Option> options,
                Repeated repeated = Repeated::refused);
 
-  /// Returns the values that the user gave, by option key. Throws InputError.
+  /// Returns the values of the flags that the user gave, by the key of the option. Throws
+  /// InputError if a value is not valid.
   Settings given() const;
 
-  /// Returns the texts of each option that the user gave, by option key; "true" for a toggle.
+  /// Returns the flags that the user gave, by the key of the option, each with the texts typed
+  /// after it; "true" for a flag without a value.
   std::map<std::string, std::vector<std::string>> given_texts() const;
 
-  /// Returns a config with default values, overwritten by the values that the user gave. Throws
-  /// InputError.
+  /// Returns a config with default values, overwritten by the values of the flags that the user
+  /// gave. Throws InputError if a value is not valid.
   TrainConfig values() const;
 
  private:
   std::vector<std::pair<Option, CLI::Option*>> flags_;
 };
 
-/// A subcommand. `options` are its flags, and --help shows `examples` below them. `run` executes it
-/// with the flags' values and returns the exit code.
+/// A subcommand of `cudp`, such as `cudp eval`: its name, its flags (`options`), the examples that
+/// --help shows below them, and a function `run` that executes it with the values of the flags and
+/// returns the exit code.
 struct Command {
   std::string name;
   std::string description;
   std::string examples;
   std::vector<Option> options;
   std::function<int(const TrainConfig&)> run;
-  /// Checks names in the settings without opening a file; throws InputError on unknown ones. May be
-  /// empty.
+  /// Function that throws InputError if a setting has an unknown name, e.g. of a preset or model.
+  /// It opens no file. May be empty.
   std::function<void(const TrainConfig&)> check{};
 };
 
@@ -56,12 +62,12 @@ struct Command {
 /// data set. Opens no file.
 void check_names(const TrainConfig& config);
 
-/// Adds the subcommand to `app`. If the command line contains it, parsing sets the functions of
-/// `body` (commands.hpp).
+/// Adds a subcommand to the command-line parser `app`. If the user gives this subcommand, parsing
+/// sets the functions of `body`, which execute and check it.
 void add_command(CLI::App& app, CommandBody& body, Command command);
 
-/// Returns the values of a command's options as a struct Flags. Base: base class of Flags, with the
-/// options that several commands have in common.
+/// Returns the values of a command's options from `config`, as a struct of type Flags. Its base
+/// class, Base, has the options that several commands have in common.
 template <class Flags, class Base>
 Flags flags_of(const TrainConfig& config) {
   Flags flags = config.of<Flags>();
@@ -69,10 +75,11 @@ Flags flags_of(const TrainConfig& config) {
   return flags;
 }
 
-/// Returns the option of `cudp train` with this key, with another help text, for another command.
+/// Returns a copy of the option of `cudp train` with this key, for another command, with `help` as
+/// its help text.
 Option shared_option(const char* key, const char* help);
 
-/// Returns the option --json of commands that print an Answer.
+/// Returns the option --json, with which a command prints its output as JSON.
 Option json_option(const char* help = "print JSON");
 
 }  // namespace cudp

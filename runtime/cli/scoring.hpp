@@ -10,18 +10,21 @@
 
 namespace cudp {
 
-/// Returns the options that both commands have: the data, how they are read, and the machine.
+/// Returns the options that `cudp eval` and `cudp predict` have in common: the data, how they are
+/// read, and on which device the model is computed.
 std::vector<Option> scoring_options();
 
-/// Returns the scoring request that these options describe. Does not set labels, ids and group_by,
-/// which the commands set.
+/// Returns a description of the rows to score with a model, made from the options that `cudp eval`
+/// and `cudp predict` have in common. Its members labels, ids and group_by stay unset; each command
+/// sets them itself.
 ScoringRequest scoring_request(const TrainConfig& config);
 
-/// Returns the text for a progress line: "scoring 'patients.csv'".
+/// Returns the text that is shown while rows are scored: "scoring 'patients.csv'".
 std::string scoring_text(const std::string& dataset);
 
-/// Reads a released model from a run folder, its release folder or a file. If the options name a
-/// file with the embedding of words, that is used.
+/// Reads a released model. place: path of a run's folder, of its folder release/, or of the model's
+/// file. If the options in `config` name a file with the embedding of words, that file is used
+/// instead of the one that the model names.
 ReleasedModel model_for(const TrainConfig& config, const std::string& place);
 
 }  // namespace cudp

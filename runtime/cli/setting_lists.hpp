@@ -18,18 +18,20 @@ struct GivenLists {
   bool quiet = false;
 };
 
-/// Returns the options of a command like `cudp sweep`: settings of `cudp train`, each with a list
-/// of values, and --json and --quiet.
+/// Returns the options of a command that tries several values of settings, such as `cudp sweep`:
+/// settings of `cudp train`, each with a list of values, and --json and --quiet.
 std::vector<Option> list_options();
 
-/// Returns the settings that the user gave as flags of list_options(). Throws InputError.
+/// Returns the lists of values that the user gave as flags on the command line, for flags made from
+/// list_options(). Throws InputError if a value is not valid.
 GivenLists given_lists(const CommandFlags& settings);
 
 /// Throws InputError if the lists name an unknown preset, method, built-in model or built-in data
 /// set. Opens no file.
 void check_names(const SettingLists& lists);
 
-/// Request of a command over lists of settings, as the user gave it.
+/// The request that the user gave to a command that tries several values of settings, such as `cudp
+/// sweep`, and whether the output is JSON or reduced.
 template <class Request>
 struct GivenRequest {
   Request request;
@@ -37,8 +39,9 @@ struct GivenRequest {
   bool quiet = false;
 };
 
-/// Returns the request of the command line alone. settings: flags of list_options(). own: the
-/// command's own flags. Throws InputError.
+/// Returns the request that the command line alone describes, without a settings file. settings:
+/// the flags with lists of values for settings of `cudp train`. own: the flags of the command
+/// itself. Throws InputError if a value is not valid.
 template <class Request>
 GivenRequest<Request> request_on_command_line(const CommandFlags& settings,
                                               const CommandFlags& own) {
@@ -49,24 +52,27 @@ GivenRequest<Request> request_on_command_line(const CommandFlags& settings,
           .quiet = lists.quiet};
 }
 
-/// Description of the folder of trainings that a command's --resume continues, for
-/// add_request_file().
+/// For a command that makes several trainings in a folder, such as `cudp sweep`: describes that
+/// folder to add_request_file(), which reads its settings if --resume continues it.
 struct ContinuedFolder {
   const char* of = "";                   ///< "a sweep"
   const char* stored = "";               ///< file with its settings, in private/
   std::vector<std::string_view> with{};  ///< keys that may be given with --resume
 };
 
-/// Calls add(text, source) with the content of the settings file `file`, or, if `resume` is set, of
-/// the settings file in that folder. has_lists: whether the command line has settings. own: the
-/// command's own options that the command line sets. Throws InputError.
+/// Reads the settings file of a command such as `cudp sweep`, and calls add(text, source) with its
+/// content and name. The file is `file` or, if `resume` (a folder to continue) is set, the file of
+/// settings stored in that folder. has_lists: whether the command line has settings of `cudp
+/// train`. own: the command's own options that the command line sets. Throws InputError if the file
+/// cannot be read, or if the command line sets what must not change in a resume.
 void add_request_file(
     const ContinuedFolder& folder, const std::string& file, const std::string& resume,
     bool has_lists, const Settings& own,
     const std::function<void(const std::string& text, const std::string& source)>& add);
 
-/// Adds the flags of a command over lists of settings: list_options() and `own`. help: short help.
-/// run: executes the command with both groups of flags.
+/// Adds the flags of a command that tries several values of settings, such as `cudp sweep`, to its
+/// parser `command`: the options of list_options(), and the command's own options `own`. help: text
+/// that --help shows. run: executes the command with both groups of flags.
 void add_lists_command(
     CLI::App& command, CommandBody& body, const std::string& help, std::vector<Option> own,
     std::function<int(const CommandFlags& settings, const CommandFlags& own)> run);

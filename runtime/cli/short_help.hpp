@@ -18,11 +18,13 @@ struct HelpLine {
   const char* text;
 };
 
-/// Returns the options of `cudp train` that most users need.
+/// Returns the lines of the short help of `cudp train`: the options that most users need, with
+/// headings.
 std::span<const HelpLine> train_help_lines();
 
-/// Returns the short help: one line per option with flag, value, description and default. own:
-/// options of the command; a line's key may be of these or of `cudp train`.
+/// Returns the short help: one line per option with flag, value, description and default. own: the
+/// command's own options; the key of a line is that of one of these, or of an option of `cudp
+/// train`.
 std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Option> own = {});
 
 /// Returns a help text with lines broken at blanks, so that none is wider than `width` columns
@@ -31,12 +33,12 @@ std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Opt
 /// before.
 std::string wrapped_help(const std::string& text, std::size_t width);
 
-/// Returns the text as it should be written to this file descriptor: wrapped if that is a terminal,
-/// otherwise unchanged.
+/// Returns a help text as it should be written to the file descriptor `file`: with lines broken to
+/// the terminal's width if it is a terminal, otherwise unchanged.
 std::string fitting_text(const std::string& text, int file);
 
-/// Makes --help of a command with too many options for one screen show `text`, and adds --help-all,
-/// which lists all options.
+/// For a command with too many options for one screen: makes --help show `text` instead of all
+/// options, and adds the flag --help-all, which shows all of them.
 void use_short_help(CLI::App& command, std::string text);
 
 }  // namespace cudp

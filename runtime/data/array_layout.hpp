@@ -12,7 +12,8 @@
 
 namespace cudp {
 
-/// Facts about the examples that are known before their array is opened.
+/// What is known about the shape and the element order of examples before their array is opened:
+/// the user's options, and the input shape of a trained model that scores them.
 struct ArrayForm {
   std::optional<Shape> shape{};  ///< shape stated with --input-shape
   /// Shape of an example, used if `shape` is not set and the array is a matrix [N, D] with D equal
@@ -21,29 +22,31 @@ struct ArrayForm {
   bool channels_last = false;  ///< images are stored as [N, H, W, C] (--channels-last)
 };
 
-/// Shape and element order of the examples in an array.
+/// Shape and element order of the examples in an array [N, ...], as found when the array is opened.
 struct ArrayLayout {
   Shape shape;            ///< shape of an example
   bool is_bytes = false;  ///< numbers are uint8; otherwise they are floats
-  /// Whether the elements of an example are in the order row, column, channel; channels_first()
-  /// must then be called on each example.
+  /// Whether the elements of an example are in the order row, column, channel. The caller must then
+  /// reorder each example with channels_first(), because networks expect channel, row, column.
   bool channels_last = false;
   std::vector<std::uint64_t> sides;  ///< the array's shape without its first dimension, N
 
-  /// Returns the position of element `at` of an example as a NumPy index, for a message: "[3, 0,
-  /// 27]". For a matrix it is the column alone.
+  /// Returns the NumPy index of an element within an example, as text for a message: "[3, 0, 27]";
+  /// for a matrix, whose rows are examples, only the column. at: number of elements before it in
+  /// the example.
   std::string place_of(std::size_t at) const;
 };
 
 /// Returns the layout of an array of examples. name: for messages. type: NumPy's name of the
 /// element type, e.g. "<f4". sides: the array's shape, number of examples first. Throws InputError
-/// if no network can take such examples. No message states the number of examples, which may be
-/// private.
+/// if no network can take such examples. The error's message never states the number of examples,
+/// which may be private.
 ArrayLayout array_layout(const std::string& name, const std::string& type,
                          std::span<const std::uint64_t> sides, const ArrayForm& form);
 
 /// Changes the order of one image's elements, in place, from row, column, channel to channel, row,
-/// column. scratch: temporary memory, reused between calls.
+/// column. example: the image's elements. shape: the shape of the image. scratch: temporary memory,
+/// which the caller passes again so that it is not allocated for each image.
 template <class T>
 void channels_first(std::span<T> example, const Shape& shape, std::vector<T>& scratch) {
   scratch.assign(example.begin(), example.end());

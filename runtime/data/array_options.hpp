@@ -15,15 +15,17 @@ struct ArrayOptions {
   /// Names of the arrays in a .npz file, features first: "NAME,NAME", or "NAME" if labels are not
   /// read. Empty: x and y, or X and Y.
   std::string arrays{};
-  /// Names of the arrays in the file of test rows; empty: those of `arrays`.
+  /// Names of the arrays in the .npz file with the test rows; if empty, the names in `arrays` are
+  /// used.
   std::string test_arrays{};
-  /// Bounds of the target of a regression: "LOW,HIGH". Empty: labels are classes.
+  /// Public bounds of the number to predict: "LOW,HIGH". If empty, the model predicts classes.
   std::string target_bounds{};
 
   bool operator==(const ArrayOptions&) const = default;
 };
 
-/// Names of two arrays of a .npz file. Empty names stand for x or X, and y or Y.
+/// Names of the array of features and the array of labels in a .npz file. If a name is empty, the
+/// array is found by its usual name: x or X for features, y or Y for labels.
 struct ArrayNames {
   std::string features{};
   std::string labels{};

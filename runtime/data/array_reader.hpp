@@ -17,7 +17,8 @@ class ArrayReader {
   ArrayReader& operator=(ArrayReader&&) = delete;
 
   virtual const std::string& name() const = 0;
-  /// Returns the shape: at least one dimension; the product fits in 63 bits.
+  /// Returns the shape of the array: its size along each dimension. There is at least one
+  /// dimension, and the product of the sizes fits in 63 bits.
   virtual const std::vector<std::uint64_t>& shape() const = 0;
   /// Returns NumPy's name of the element type, e.g. "<f4" for float32.
   virtual const std::string& type() const = 0;
@@ -25,18 +26,20 @@ class ArrayReader {
   bool is_bytes() const { return type() == "|u1"; }
 
   /// Reads the next out.size() numbers; doubles are rounded to float. Throws InputError if the
-  /// array ends before them, or if they are not floating-point.
+  /// array has fewer numbers left, or if its type is not floating-point.
   virtual void read(std::span<float> out) = 0;
-  /// Reads the next out.size() bytes. Throws InputError if the array ends before them, or if it
-  /// has another type.
+  /// Reads the next out.size() bytes. Throws InputError if the array has fewer bytes left, or if
+  /// its elements are not bytes.
   virtual void read(std::span<std::uint8_t> out) = 0;
   /// Reads the next out.size() numbers of any type; whole numbers beyond 2^53 are rounded. Throws
-  /// InputError if the array ends before them.
+  /// InputError if the array has fewer numbers left.
   virtual void read(std::span<double> out) = 0;
   /// Reads the next out.size() whole numbers. A number above 2^63 - 1 becomes -1; booleans are 0
-  /// and 1. Throws InputError if the array ends before them, or if they are floating-point.
+  /// and 1. Throws InputError if the array has fewer numbers left, or if its type is
+  /// floating-point.
   virtual void read(std::span<std::int64_t> out) = 0;
-  /// Throws InputError unless all elements of the array have been read.
+  /// Throws InputError if the array's file has more bytes than the elements that were read, or if
+  /// elements are left to read.
   virtual void expect_end() = 0;
   /// Returns an upper bound on the number of elements left, for which a caller may reserve memory
   /// before it reads them. It is not taken from the file's header, which may be wrong.

@@ -30,14 +30,15 @@ class ByteReader {
   /// of the stream. Throws InputError if the stream is damaged or cut short.
   std::size_t read(std::span<std::uint8_t> out);
 
-  /// Skips up to `count` bytes and returns how many: fewer only at the end of the stream.
+  /// Skips up to `count` bytes and returns how many it skipped: fewer than `count` only at the end
+  /// of the stream.
   std::uint64_t skip(std::uint64_t count);
 
   /// Returns the number of bytes for which a caller may reserve memory before it reads them,
   /// whatever size a header in the stream states. The stream may have more bytes.
   virtual std::uint64_t reservable() const = 0;
-  /// Returns whether the stream is a file that is not decompressed, so that position() is an offset
-  /// in the file.
+  /// Returns whether the stream reads a file directly, without decompressing it, so that position()
+  /// is an offset in the file.
   virtual bool is_file() const { return false; }
 
  private:
@@ -48,15 +49,16 @@ class ByteReader {
   std::uint64_t position_ = 0;
 };
 
-/// How it is recognised that a file is compressed.
+/// The property of a file by which the program recognises that it is compressed: its first bytes,
+/// or its name.
 enum class Compression {
   by_content,  ///< it begins with the magic number of gzip or xz
   by_name      ///< its name ends in .gz or .xz: for files that may begin with a private row
 };
 
-/// Opens a file, and decompresses it if it is compressed. progress: receives the fraction of the
-/// file that has been read, must outlive the reader, may be null. Throws InputError if the file
-/// cannot be read.
+/// Opens a file, and decompresses it while it is read if it is compressed with gzip or xz.
+/// progress: receives the fraction of the file that has been read, must outlive the reader, may be
+/// null. Throws InputError if the file cannot be read.
 std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* progress = nullptr,
                                        Compression compression = Compression::by_content);
 
@@ -64,16 +66,18 @@ std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* 
 /// or xz. The bytes must outlive the reader.
 std::unique_ptr<ByteReader> memory_bytes(std::string name, std::span<const std::uint8_t> bytes);
 
-/// Appends up to `count` bytes to `to` and returns how many there were. Memory grows as bytes
-/// arrive, so that a wrong count in a file's header cannot exhaust memory.
+/// Reads up to `count` bytes, appends them to `to`, and returns how many it read: fewer than
+/// `count` only at the end of the stream. Memory grows as bytes arrive, so that a wrong count in a
+/// file's header cannot exhaust memory.
 std::uint64_t append_bytes(ByteReader& from, std::uint64_t count, std::vector<std::uint8_t>& to);
 
-/// Throws InputError unless the stream, including its checksum, ends here. after: description of
-/// what came before, for the message.
+/// Throws InputError if the stream has more bytes, or if the checksum at its end is wrong. after:
+/// description of what came before, for the message.
 void expect_end(ByteReader& reader, std::string_view after);
 
-/// Throws InputError "FILE, POSITION: expected ..., found ..."; without the position if `place` is
-/// empty.
+/// Throws InputError with the message "FILE, PLACE: expected ..., found ...", made of the four
+/// arguments. If `place`, the position in the file, is empty, the message is "FILE: expected ...,
+/// found ...".
 [[noreturn]] void bad_input(std::string_view file, std::string_view place,
                             std::string_view expected, std::string_view found);
 

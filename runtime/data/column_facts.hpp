@@ -11,18 +11,20 @@
 
 namespace cudp {
 
-/// Facts about the cells of a table's column, to draft its kind and bounds for a schema. They are
+/// Statistics of the cells of one column of a table (number of missing cells, minimum, maximum,
+/// mean, distinct texts), from which the column's kind and bounds in a schema are drafted. They are
 /// exact, without noise, so they are not differentially private.
 class ColumnFacts {
  public:
   static constexpr std::size_t kMaxTexts = 1000;
 
-  /// date_format: format of a column that is known to hold dates. Empty: tries common formats.
+  /// date_format: format of the dates in the column, if it is known to have dates. If empty,
+  /// several common date formats are tried.
   explicit ColumnFacts(const std::string& date_format = {});
 
   void add_missing() { ++missing_; }
-  /// Adds a cell that is not missing. text: the cell's text; for a label, the part that names the
-  /// class. decimal: the decimal separator, '.' or ','.
+  /// Adds a cell that is not missing to the statistics. text: the cell's text; for a label column,
+  /// only the part of it that is the name of the class. decimal: the decimal separator, '.' or ','.
   void add(std::string_view text, char decimal);
 
   bool none() const { return texts_.empty(); }
@@ -35,8 +37,9 @@ class ColumnFacts {
   std::size_t count() const { return texts_.size(); }
   /// Returns the distinct cell texts, in byte order, or in numeric order if all are numbers.
   std::vector<std::string> ordered(char decimal) const;
-  /// Returns a date column, with bounds, in the first common format that fits all cells. The format
-  /// is empty if none fits.
+  /// Returns the schema's description of the column as dates: the first format that fits all cells,
+  /// and the earliest and the latest date as bounds. If no format fits, the result's date_format is
+  /// empty.
   Numeric dates() const;
 
  private:
@@ -47,7 +50,8 @@ class ColumnFacts {
     std::uint64_t count = 0;
 
     void add(double x);
-    /// Returns the mean, rounded to six digits and clamped to [min, max].
+    /// Returns the mean of the numbers that were added, rounded to six digits and clamped to [min,
+    /// max].
     double mean() const;
   };
   struct Form {

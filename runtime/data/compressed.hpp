@@ -8,7 +8,8 @@
 
 namespace cudp {
 
-/// Number of bytes at the start of a file that show whether it is gzip, xz or neither.
+/// Number of bytes at the start of a file from which the program recognises whether it is
+/// compressed with gzip, with xz, or not at all.
 inline constexpr std::size_t kCompressionMagic = 6;
 
 /// Returns `raw` itself, or a reader of its decompressed content if `head` is the magic number of

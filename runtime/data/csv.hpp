@@ -17,14 +17,16 @@ enum class LongLines {
   cut      ///< return its beginning; was_cut() is then true
 };
 
-/// Where a byte-order mark is removed.
+/// Where a LineReader removes a byte-order mark, the bytes EF BB BF that some programs write at the
+/// start of UTF-8 text.
 enum class ByteOrderMarks {
   of_file,  ///< at the start of the file
   of_rows   ///< at the start of each line that next() returns, so that no line depends on its place
 };
 
-/// Reads the lines of a text file, split at '\n'. A '\r' before it and byte-order marks are
-/// removed. A line, or several that are joined, may have up to 16 MiB, the '\r' included.
+/// Reads the lines of a text file, split at '\n'. A '\r' before the '\n', and byte-order marks, are
+/// removed. A line may have up to 16 MiB, the '\r' included; so may several lines that join() has
+/// combined.
 class LineReader {
  public:
   static constexpr std::size_t kHead = 64;
@@ -33,17 +35,20 @@ class LineReader {
                       ByteOrderMarks marks = ByteOrderMarks::of_file)
       : bytes_(bytes), long_lines_(long_lines), marks_(marks) {}
 
-  /// Reads the next line; false at the end of the file. `line` is valid until the next call. After
-  /// a line that was cut, its rest must be discarded first.
+  /// Sets `line` to the next line; returns false at the end of the file. `line` is valid until the
+  /// next call. If the previous line was too long and was cut, requires that its rest was removed
+  /// with discard().
   bool next(std::string_view& line);
-  /// Extends `line`, the line returned last, to include the next one, with the line break between
-  /// them. Returns false at the end of the file.
+  /// Extends `line`, which must be the line returned last, to include the next line of the file and
+  /// the line break between the two. Returns false at the end of the file.
   bool join(std::string_view& line);
   /// After a line that was cut (was_cut()): reads the next part of the rest of the line, and of the
-  /// lines after it. A part ends with a line break or before one. Returns false at the end of the
-  /// file. `part` is valid until the next call; `line` of next() is not valid any more.
+  /// lines after it. A part ends with a line break, or where the reader's buffer ends. Returns
+  /// false at the end of the file. `part` is valid until the next call; `line` of next() is not
+  /// valid any more.
   bool discard(std::string_view& part);
-  /// Returns the first bytes of the file, up to kHead. Requires that no line has been read.
+  /// Returns the first bytes of the file: kHead (64) of them, or all if the file is shorter.
+  /// Requires that no line has been read.
   std::span<const std::uint8_t> head();
   /// Returns the number, counted from 1, of the line returned last; if lines were joined, of the
   /// first of them.
@@ -69,11 +74,11 @@ class LineReader {
   std::uint64_t lines_ = 0;  // read so far, including joined and discarded ones
 };
 
-/// Removes blanks and tabs from both ends.
+/// Returns the text without blanks and tabs at both ends.
 std::string_view trimmed(std::string_view text);
 
-/// Error in the quotes of a row: expected and found text for a message. Both are empty if there is
-/// no error.
+/// An error in how a CSV row uses quotation marks, as the two parts of the message "expected ...,
+/// found ...". Both parts are empty if there is no error.
 struct SplitFault {
   std::string_view expected;
   std::string found;
@@ -87,13 +92,14 @@ class CellSplitter {
       : delimiter_(delimiter), quotes_(quotes) {}
 
   /// Reads the next row that is neither blank nor begins with `skip_prefix` (empty: no row is
-  /// skipped). A row is one line, or several if a quoted cell has line breaks; this holds for
-  /// skipped rows, too. A row that is too long and was cut is returned empty. Returns false at the
-  /// end of the file.
+  /// skipped). A row is one line of the file, or several if a quoted cell has line breaks; this
+  /// holds for skipped rows, too. If a row is longer than the reader allows, `row` is empty.
+  /// Returns false at the end of the file.
   bool next_row(LineReader& lines, const std::string& skip_prefix, std::string_view& row) const;
 
-  /// Returns the cells of a row, without blanks at their ends. They are valid until the next call,
-  /// and as long as `row` is. If fault() then reports a fault, the cells are meaningless.
+  /// Returns the cells of a row, without blanks at their ends. The returned views are valid until
+  /// the next call of split(), and only as long as `row` is valid. If the row's quotes are wrong,
+  /// so that fault() returns an error, the cells are meaningless.
   std::span<const std::string_view> split(std::string_view row);
   /// Returns the error of the last row passed to split(): a quote that is not closed, or is
   /// followed by text.

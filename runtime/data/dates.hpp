@@ -8,14 +8,16 @@
 
 namespace cudp {
 
-/// Returns a description of what is wrong with a date format; "" if it is valid.
+/// Checks a date format, such as "%d.%m.%Y". Returns "" if it is valid, otherwise a description of
+/// the error.
 std::string date_format_fault(std::string_view format);
 
 /// Returns days since 1970-01-01 in the Gregorian calendar, with the time as a fraction of a day;
 /// nullopt if `text` is not a date in this format from year 1 on.
 std::optional<double> parse_date(std::string_view text, std::string_view format);
 
-/// Formats a date to the second; the inverse of parse_date. days: a result of parse_date.
+/// Returns a date, rounded to the second, as text in this format; the inverse of parse_date().
+/// days: days since 1970-01-01, a result of parse_date().
 std::string format_date(double days, std::string_view format);
 
 }  // namespace cudp

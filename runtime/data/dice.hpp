@@ -19,7 +19,7 @@ class Dice {
   double uniform(double low, double high) {
     return low + (high - low) * (static_cast<double>(word() >> 11) * 0x1p-53);
   }
-  /// Returns a whole number below n; for small n, nearly uniform.
+  /// Returns a random whole number from 0 to n - 1; for small n the distribution is nearly uniform.
   std::uint64_t below(std::uint64_t n) { return (word() >> 32) * n >> 32; }
 
  private:

@@ -7,15 +7,16 @@
 
 namespace cudp {
 
-/// Schema of a table as its author wrote it, perhaps incomplete.
+/// Schema of a table as its author wrote it (perhaps incomplete), and where it was found.
 struct FoundSchema {
   TableSchema schema;
   std::string source;  ///< path of the file, or the name of a shipped schema
 };
 
-/// Returns the schema of the table request.dataset: that of request.schema (a file, or the name of
-/// a shipped schema) if this is set, otherwise that of the file PATH.schema.toml next to the table.
-/// Returns nullopt if there is neither. Throws InputError.
+/// Returns the schema of the table with the path request.dataset. It is read from request.schema (a
+/// file, or the name of a schema that comes with the program) if this is set, otherwise from the
+/// file PATH.schema.toml next to the table; nullopt if there is neither. Throws InputError if the
+/// schema cannot be read or is not valid.
 std::optional<FoundSchema> find_schema(const DataRequest& request);
 
 }  // namespace cudp

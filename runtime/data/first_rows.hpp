@@ -14,20 +14,23 @@ namespace cudp {
 
 /// Decides, row by row in the order of the file, which rows of a table are training examples: the
 /// first max_rows of each unit of privacy (e.g. of each person). Rows with the same text in the
-/// unit column, byte for byte but for blanks and tabs at its ends, are one unit. So whether a row
-/// is used depends on the rows of its unit only (privacy/README.md).
+/// column that identifies the unit, compared byte for byte without blanks and tabs at its ends, are
+/// one unit. So whether a row is a training example depends only on rows of the same unit, on which
+/// the privacy proof rests.
 class FirstRows {
  public:
-  /// Requires that `schema` states a unit of privacy and outlives this object.
+  /// Requires that `schema` states a unit of privacy, and that it outlives this object. malformed:
+  /// whether a row that cannot be read is an error (refuse) or is left out (missing).
   FirstRows(const TableSchema& schema, Malformed malformed);
 
-  /// Returns whether the row is used. Rows must be passed in the order of the file. A malformed
-  /// row, or one without a unit, is reported to `faults`; with Malformed::missing it is unused
-  /// instead, because its unit is unknown.
+  /// Returns whether the row is a training example. Rows must be passed in the order of the file. A
+  /// malformed row, or a row whose unit column is empty, is an error that is added to `faults`. If
+  /// the constructor was given Malformed::missing, such a row is no error but is not used, because
+  /// its unit is unknown.
   bool uses(const TableRow& row, TableFaults& faults);
 
-  /// For the last row that was used: index, among all used rows, of the first used row with the
-  /// same unit.
+  /// For the last row for which uses() returned true: returns the index, among all rows for which
+  /// it returned true, of the first row of the same unit.
   std::uint32_t first() const { return first_; }
 
  private:

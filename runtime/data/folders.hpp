@@ -8,20 +8,22 @@ namespace cudp {
 
 bool is_folder(const std::filesystem::path& path);
 
-/// Returns the path of the file `stem`, `stem`.gz or `stem`.xz in `folder`; empty if there is none.
+/// Returns the path of the first of the files `stem`, `stem`.gz and `stem`.xz that exists in
+/// `folder`; an empty path if none exists.
 std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& stem);
 
-/// Returns the path of the first of these file names, perhaps with .gz or .xz, that exists in
-/// `folder`. Throws InputError if none does.
+/// Returns the path of the first of the file names `stems` that exists in `folder`, as it is or
+/// with .gz or .xz appended. Throws InputError if none exists.
 std::filesystem::path require_file(const std::filesystem::path& folder,
                                    const std::vector<std::string>& stems);
 
-/// Returns the file name without its extensions (.csv, .tsv, .gz, ...), as the name of a data set.
+/// Returns the name that a data set in this file gets: the file name without its extensions (.csv,
+/// .tsv, .gz, ...).
 std::string set_name_of(const std::filesystem::path& path);
 
 /// Throws InputError if the test file is one of the training files: the same path, or a link to the
-/// same file. Copies are not detected, because a refusal that depends on rows would reveal
-/// something about them.
+/// same file. Copies of a file are not detected, because an error that depends on the content of
+/// rows would reveal something about the rows.
 void check_apart(const std::filesystem::path& test,
                  const std::vector<std::filesystem::path>& train);
 

@@ -8,19 +8,22 @@
 
 namespace cudp {
 
-/// Returns a message that says what kind of file begins with these bytes and what to do about it.
-/// Returns "" if it may be a text table.
+/// Returns a message about a file that is not a text table (such as an Excel workbook): its kind,
+/// and how to convert it. head: the first bytes of the file. Returns "" if the file may be a text
+/// table.
 std::string describe_foreign(std::span<const std::uint8_t> head);
 
-/// Advice to convert a file to UTF-8; the end of encoding_fault's texts.
+/// Advice to the user to convert a file to UTF-8 with the program iconv, as the end of an error
+/// message.
 extern const std::string_view kIconvAdvice;
 
-/// If a text is not UTF-8, returns the end of an error message, which states this and quotes the
-/// text; otherwise "".
+/// If a text is not UTF-8, returns the second half of an error message, which states that and
+/// quotes the text; otherwise returns "".
 std::string encoding_fault(std::string_view text);
 
-/// For a line that does not contain `delimiter`: returns a hint which delimiter it seems to use, ";
-/// the line has 3 ';'...". Returns "" if it has none of the usual ones.
+/// For a line that does not contain `delimiter`: returns a hint for an error message on the
+/// delimiter that the line seems to use, "; the line has 3 ';'...". Returns "" if the line has none
+/// of the usual delimiters.
 std::string other_delimiter(std::string_view line, char delimiter);
 
 }  // namespace cudp

@@ -10,7 +10,8 @@
 
 namespace cudp {
 
-/// Reads an array in memory, whatever its strides. The array must outlive the reader.
+/// Reads an array that the calling program has in memory, in row-major order of its elements,
+/// whatever its strides. The array must outlive the reader.
 class GivenArrayReader final : public ArrayReader {
  public:
   explicit GivenArrayReader(const GivenArray& array);

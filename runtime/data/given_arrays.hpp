@@ -39,8 +39,8 @@ struct GivenArrays {
   std::optional<LabelledArrays> test;
 };
 
-/// Arrays that a training reads instead of files, stored in its config as
-/// TrainConfig::of<ArraysInUse>(). Null if the data come from files.
+/// Arrays in memory that a training reads instead of files. A part of the training's config,
+/// TrainConfig::of<ArraysInUse>(). The member `arrays` is null if the data come from files.
 struct ArraysInUse {
   std::shared_ptr<const GivenArrays> arrays;
 };

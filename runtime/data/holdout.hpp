@@ -10,9 +10,9 @@
 namespace cudp {
 
 /// Random decisions, one for each unit of privacy (e.g. a person), whether its rows are held out
-/// for testing. The probability is `share` in (0, 1), rounded to 2^-32. Without a unit in the
-/// schema each example is a unit. A unit whose first used row has index f is held out if word f of
-/// the key's random stream is below share 2^32.
+/// for testing. The probability is `share` in (0, 1), rounded to 2^-32. If the schema states no
+/// unit of privacy, each example is a unit. A unit whose first row has the index f among the rows
+/// that are used is held out if word f (32 bits) of the key's random stream is below share 2^32.
 ///
 /// The key is independent of the training's key and noise; the privacy proof rests on this
 /// (privacy/README.md). Anyone who has this key knows which rows were held out.
@@ -28,21 +28,26 @@ class HoldOutDraws {
   std::vector<bool> held_;  // decisions drawn so far, indexed by the unit's first used row
 };
 
-/// The used rows of a table, split into training rows and held-out rows.
+/// The rows of a table that a training uses, split into training rows and rows held out for
+/// testing.
 struct HeldOut {
   Dataset train;  ///< has Dataset::numbers
   Dataset held;
 };
 
-/// Splits used rows, as they are read, into training rows and held-out rows.
+/// Splits the rows of a table that a training uses, block by block as they are read, into training
+/// rows and rows held out for testing.
 class HoldOutSplitter {
  public:
-  /// train, held: without examples, constructed with the number of rows that each will have.
+  /// train, held: collect the training rows and the held-out rows. Requires that both are empty and
+  /// were constructed with the number of rows that they will get.
   HoldOutSplitter(HoldOutDraws draws, KeptRange train, KeptRange held);
 
-  /// Adds the next used rows of the table.
+  /// Splits the next block of the table's rows. used: rows that the training uses, in the order of
+  /// the file.
   void take(const Dataset& used);
-  /// Returns both parts. Throws Error if the table, named `file`, had another number of rows.
+  /// Returns both parts. Throws Error if the table has changed while it was read, so that a part
+  /// has another number of rows than expected. file: name of the table, for the message.
   HeldOut finish(const std::string& file);
 
  private:
@@ -52,7 +57,8 @@ class HoldOutSplitter {
   std::uint32_t taken_ = 0;
 };
 
-/// Returns the key for HoldOutDraws of a run with this seed. It differs from the training's key.
+/// For a run with a seed (whose random numbers must be reproducible): returns the key that decides
+/// which rows are held out. It differs from the key that the training derives from the same seed.
 RandomKey split_key_of_seed(std::uint64_t seed);
 
 }  // namespace cudp

@@ -9,7 +9,8 @@
 
 namespace cudp {
 
-/// Grey images of an IDX file (MNIST's format, magic number 2051), or one rank's range of them.
+/// Grey images of an IDX file (MNIST's format, magic number 2051), or the range of the images that
+/// belongs to one rank (process).
 struct IdxImages {
   int rows = 0;
   int columns = 0;
@@ -23,18 +24,21 @@ struct IdxImages {
   }
 };
 
-/// Labels of an IDX file (MNIST's format, magic number 2049), or one rank's range of them. The
-/// caller must check that each is below the number of classes.
+/// Labels of an IDX file (MNIST's format, magic number 2049), or the range of the labels that
+/// belongs to one rank (process). The caller must check that each label is below the number of
+/// classes.
 struct IdxLabels {
   std::uint64_t whole = 0;
   std::vector<std::uint8_t> labels{};
 };
 
-/// Reads the images of one rank's range (`share`), and checks the rest of the stream. storage:
-/// whether they are kept in memory or in a file. The file may have no images. Throws InputError on
-/// a wrong magic number, sides outside 1..4096, or too few or too many bytes.
+/// Reads the images that belong to one rank (process), and checks the rest of the stream. share:
+/// which rank this is, and out of how many; it determines a contiguous range of the images.
+/// storage: whether the pixels are kept in memory or in a file. The file may have no images. Throws
+/// InputError on a wrong magic number, sides outside 1..4096, or too few or too many bytes.
 IdxImages read_idx_images(ByteReader& reader, Share share = {}, const RowStorage& storage = {});
-/// Reads the labels of one rank's range (`share`), and checks the rest of the stream. Throws
+/// Reads the labels that belong to one rank (process), and checks the rest of the stream. share:
+/// which rank this is, and out of how many; it determines a contiguous range of the labels. Throws
 /// InputError on a wrong magic number, or too few or too many bytes.
 IdxLabels read_idx_labels(ByteReader& reader, Share share = {});
 

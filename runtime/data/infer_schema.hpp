@@ -8,18 +8,21 @@
 
 namespace cudp {
 
-/// Returns facts about the cells of each column, one entry per column of the schema; the entry is
-/// empty if the schema describes the column completely. The facts are exact, so they are not
-/// differentially private. Throws InputError if the file is not such a table or has no row.
+/// Returns statistics of the cells of each column (minimum, distinct texts, ...), one entry per
+/// column of the schema. The entry of a column that the schema describes completely is empty. The
+/// statistics are exact, so they are not differentially private. Throws InputError if the file is
+/// not a table with the schema's columns, or if it has no row.
 std::vector<ColumnFacts> facts_of(const TableSchema& schema, ByteReader& reader);
 
-/// Sets the kind of a column whose kind is unknown to one that fits its cells: numeric, date or
-/// categorical. Bounds or categories may still be missing.
+/// Sets the kind of a column, if the schema states none, to one that fits its cells: numeric, date
+/// or categorical. Its bounds or categories may still be missing then. facts: statistics of the
+/// column's cells, from facts_of().
 void choose_kind(Column& column, const ColumnFacts& facts);
 
 /// Returns the schema with missing kinds, bounds, categories and classes taken from the rows. The
-/// result is not differentially private: the caller must state this in the certificate. Throws
-/// InputError if nothing sensible fits, e.g. a column has more than 1,000 categories.
+/// result is not differentially private: the caller must state this in the run's privacy
+/// certificate. Throws InputError if nothing sensible fits, e.g. a column has more than 1,000
+/// categories.
 TableSchema complete_from_rows(const TableSchema& schema, ByteReader& reader);
 
 }  // namespace cudp

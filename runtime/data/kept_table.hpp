@@ -9,44 +9,50 @@ namespace cudp {
 
 struct TableSchema;
 
-/// Rows of a table as features (coded rows, row_layout.hpp), in files that a run keeps in its
-/// private folder until it ends. A resumed run then need not convert the table again. These files
-/// are not authenticated here: the caller must compare the code of the whole data set (data_tag)
-/// before it trains on the rows.
+/// Rows of a table that a run has converted to features, in files that it keeps in its private
+/// folder until it ends. A resumed run then need not convert the table again. These files are not
+/// authenticated here: the caller must check the authentication code of the whole data set before
+/// it trains on the rows.
 struct KeptTable {
   std::string coding;  ///< result of coding_of() for these rows
-  /// Training rows and held-out rows. They have all arrays of a Dataset, with the features in a
-  /// file, but not the facts that the schema states, such as its shape.
+  /// `train`: the training rows. `held`: the rows held out for testing. In both, the arrays of the
+  /// Dataset are set, with the features in a file, but not the members that follow from the schema,
+  /// such as the shape and the number of classes.
   Dataset train;
   Dataset held;
   bool has_held = false;
   bool is_used = false;  ///< whether take_kept() has moved the rows out
 };
 
-/// Kept rows that a resumed training can use; stored in TrainConfig::of. A config read from a file
-/// has none.
+/// Converted rows of a table that an interrupted run has kept, for use when it is resumed. A part
+/// of the training's config in memory, never of a config file. The member `table` is null if there
+/// are no such rows.
 struct KeptTableInUse {
   std::shared_ptr<KeptTable> table;
 };
 
-/// Returns a text that changes if the coded rows of a table may have changed: path, size and time
-/// of the last change of its file, and schema. "" if the table is not a regular file.
+/// Returns a text that changes if the table's rows, converted to features, may have changed. It has
+/// the path of the table's file, the file's size and time of last change, and the schema. "" if the
+/// table is not a regular file.
 std::string coding_of(const std::filesystem::path& table, const TableSchema& schema);
 
-/// Stores the training rows, and the held-out rows, as files in `folder`, which must be on the disk
-/// of the file that has their features. Replaces rows that were kept before. Does nothing if the
-/// features are in memory or in the user's own file, or if the file system cannot do it. Throws
-/// Error if the disk is full.
+/// Stores the training rows and the held-out rows of a table, converted to features, as files in
+/// `folder`, which must be on the same disk as the file with the features. Replaces rows that an
+/// earlier call stored. Does nothing if the features are in memory or in the user's own file, or if
+/// the file system cannot do it. Throws Error if the disk is full.
 void keep_table(const DataSplit& data, const std::filesystem::path& folder);
 
-/// Returns the rows kept in `folder`; null if there are none or if their files are damaged.
+/// Returns the rows that keep_table() stored in `folder`; null if there are none or if their files
+/// are damaged.
 std::shared_ptr<KeptTable> kept_table(const std::filesystem::path& folder);
 
-/// Removes the rows kept in `folder`, if there are any.
+/// Removes the files that keep_table() stored in `folder`, if there are any.
 void remove_kept_table(const std::filesystem::path& folder);
 
-/// Moves kept rows to split.train and split.test (held-out rows), if their coding is `coding` and
-/// they have the format of `empty`, a data set without examples. Returns whether they were moved.
+/// Moves the rows that an earlier process of the run stored to split.train (training rows) and
+/// split.test (held-out rows). Does so only if their text kept.coding equals `coding`, if there are
+/// held-out rows exactly when `holds_out` is set, and if they have the shape and kind of features
+/// of `empty`, a data set without examples. Returns whether the rows were moved.
 bool take_kept(KeptTable& kept, const std::string& coding, bool holds_out, const Dataset& empty,
                DataSplit& split);
 

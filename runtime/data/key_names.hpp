@@ -7,16 +7,17 @@
 
 namespace cudp {
 
-/// Returns whether a column with this name identifies rows: id, visit_id, uuid. This and the
-/// functions below guess from the name alone.
+/// Returns whether a column with this name probably identifies rows: id, visit_id, uuid. It guesses
+/// from the name alone.
 bool names_rows(std::string_view name);
 
-/// Returns whether a column with this name identifies persons: patient_id, MRN, user, CustomerNo;
-/// not patient_age or visit_id. A person may have several rows.
+/// Returns whether a column with this name probably identifies persons: patient_id, MRN, user,
+/// CustomerNo; not patient_age or visit_id. It guesses from the name alone. A person may have
+/// several rows.
 bool names_persons(std::string_view name);
 
-/// Returns the first column whose name suggests that it identifies persons, and that is neither a
-/// feature nor predicted. Returns "" if there is none.
+/// Returns the name of the first column whose name suggests that it identifies persons, and that is
+/// neither a feature nor the column to predict. Returns "" if there is none.
 std::string column_of_persons(const TableSchema& schema);
 
 std::vector<std::string> names_of(const std::vector<Column>& columns);
@@ -25,8 +26,9 @@ std::vector<std::string> names_of(const std::vector<Column>& columns);
 /// no name is similar.
 std::string near_column(std::string_view name, const std::vector<std::string>& columns);
 
-/// Returns the two schema keys with which a user declares the unit of privacy, for a message: unit
-/// = "patient_id" and max_rows. The column is guessed from the names.
+/// Returns a text for a message: the two keys of a schema with which a user declares the unit of
+/// privacy, such as: unit = "patient_id" and max_rows. The column in it is a guess from the names
+/// of the schema's columns.
 std::string unit_keys(const TableSchema& schema);
 
 }  // namespace cudp

@@ -10,7 +10,9 @@ namespace cudp {
 /// of word vectors); zeros if it has no texts.
 TextShape text_shape(const Dataset& data);
 
-/// Parses a model and builds its network (parse_model, build_network). Throws InputError.
+/// Parses a model, TOML text with a list of layers, and builds its network for inputs of this
+/// shape. source: name of the model in messages. text: properties of texts, if inputs are texts.
+/// Throws InputError if the model is not valid or does not fit the input.
 Network make_network(const std::string& model_text, const std::string& source,
                      const std::string& activation, const Shape& input, int classes,
                      const TextShape& text = {});

@@ -17,7 +17,8 @@ namespace cudp {
 
 class Busy;
 
-/// Files of an array of examples and their labels, and options for reading them.
+/// Where to read an array of examples and their labels from (files, or arrays in memory), and
+/// options for reading them.
 struct MatrixFiles {
   std::filesystem::path features;  ///< .npz with the examples and their labels, or .npy
   std::filesystem::path labels{};  ///< .npy with the labels of a .npy file of examples
@@ -46,7 +47,8 @@ struct MatrixFiles {
 /// order. Memory use does not grow with n.
 class MatrixReader {
  public:
-  /// Throws InputError if a file is not as MatrixFiles states.
+  /// Opens the files. Throws InputError if a file or an array in it is missing, or if an array has
+  /// another type or size than `files` requires.
   explicit MatrixReader(const MatrixFiles& files);
   ~MatrixReader();
   MatrixReader(const MatrixReader&) = delete;
@@ -54,23 +56,26 @@ class MatrixReader {
   MatrixReader(MatrixReader&&) = delete;
   MatrixReader& operator=(MatrixReader&&) = delete;
 
-  /// Returns a data set without examples that has the array's shape and kind of numbers.
+  /// Returns a data set without examples, to which blocks can be appended: it has the shape and the
+  /// kind of features (bytes or floats) of the array's examples.
   Dataset empty() const;
   std::uint64_t rows() const;
   /// Returns the number of rows for which a caller may reserve memory before it reads them. It is
   /// not taken from the file's header, which may be wrong.
   std::uint64_t reservable() const;
-  /// Reads the next block of rows; leaves `ids` and `groups` empty. Returns false after the last
-  /// block. Throws InputError with up to TableFaults::kMax faults of rows.
+  /// Reads the next block of rows; leaves its members `ids` and `groups` empty. Returns false after
+  /// the last block. Throws InputError if rows have errors; the message lists up to
+  /// TableFaults::kMax of them.
   bool next(TableBlock& block);
   /// Returns a view of the features in the calling program's memory, so that they need not be
-  /// copied. Null unless the array is in memory, row-major, of float32, or of bytes for images, and
-  /// no malformed row may be replaced by zeros. All blocks must still be read, because next()
-  /// checks the rows.
+  /// copied. Null if the features must be converted: unless the array is in memory, row-major, and
+  /// of type float32 (or bytes, for images), and rows with NaN are errors instead of being replaced
+  /// by zeros. All blocks must still be read, because next() checks the rows.
   std::shared_ptr<const BorrowedFeatures> borrowed() const;
-  /// Returns the features as a mapped file, so that they need not be copied. Null unless the array
-  /// is in an uncompressed file, of float32, or of bytes for images, and no malformed row may be
-  /// replaced by zeros. All blocks must still be read, because next() checks the rows.
+  /// Returns the features as a mapped file, so that they need not be copied. Null if the features
+  /// must be converted: unless the array is in an uncompressed file and of type float32 (or bytes,
+  /// for images), and rows with NaN are errors instead of being replaced by zeros. All blocks must
+  /// still be read, because next() checks the rows.
   std::shared_ptr<const RowFile> file_rows() const;
 
  private:

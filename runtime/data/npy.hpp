@@ -15,7 +15,8 @@ namespace cudp {
 /// little-endian and row-major, of floating-point or whole numbers.
 class NpyReader final : public ArrayReader {
  public:
-  /// Reads the header. Throws InputError.
+  /// Reads the header at the start of `bytes`. Throws InputError if it is malformed, or if the
+  /// array's type or layout is not supported.
   explicit NpyReader(std::unique_ptr<ByteReader> bytes);
 
   const std::string& name() const override { return bytes_->name(); }
@@ -27,8 +28,8 @@ class NpyReader final : public ArrayReader {
   void read(std::span<std::int64_t> out) override;
   void expect_end() override;
   std::uint64_t reservable() const override { return bytes_->reservable() / size_; }
-  /// Returns the offset of the first element in the file; nullopt if the array is inside an archive
-  /// or compressed.
+  /// Returns the offset in the file at which the array's elements begin [bytes]; nullopt if the
+  /// array is inside an archive or compressed.
   std::optional<std::uint64_t> first_byte() const {
     return bytes_->is_file() ? std::optional(first_byte_) : std::nullopt;
   }
@@ -36,7 +37,8 @@ class NpyReader final : public ArrayReader {
  private:
   void parse_header(std::string_view text);
   void parse_type(std::string_view text);
-  /// Reads the file's next bytes. Throws InputError if it ends before them.
+  /// Reads the next out.size() bytes of the file. Throws InputError if the file has fewer bytes
+  /// left.
   void read_bytes(std::span<std::uint8_t> out);
   /// Reads the next `count` elements into buffer_, unconverted.
   void read_numbers(std::size_t count);

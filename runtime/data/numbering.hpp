@@ -9,31 +9,36 @@
 
 namespace cudp {
 
-/// Maps between an example's index in a Dataset and its sampling index, by which batches are drawn.
-/// They are the same unless rows were held out; the sampling index is then the row's index among
-/// all used rows of the file (Dataset::numbers), so that batches do not depend on which rows were
-/// held out. For one rank's range of a data set, sampling indices are those of the whole set.
+/// Maps between an example's index in a Dataset and its sampling index, the index with which
+/// batches are drawn. The two are the same unless rows were held out for testing. Then the sampling
+/// index is the row's index among all rows of the file that are used, including held-out ones, so
+/// that drawn batches do not depend on which rows were held out. For one rank's range of a data
+/// set, sampling indices are those of the whole set.
 class Numbering {
  public:
   explicit Numbering(const Dataset& data);
 
-  /// Returns the smallest sampling index of an example, rounded down to a multiple of kSampleTile.
+  /// Returns the smallest sampling index of an example in the data set, rounded down to a multiple
+  /// of 512, the number of indices that the sampler draws at once.
   std::size_t begin() const { return begin_; }
-  /// Returns the largest sampling index + 1.
+  /// Returns the largest sampling index of an example in the data set, plus 1.
   std::size_t end() const { return end_; }
   std::size_t count() const { return end_ - begin_; }
   bool are_indices() const { return trained_.empty(); }
-  /// Returns, for each sampling index from begin() on, the index of its example, or kHeldOut for a
-  /// held-out row. Empty if are_indices().
+  /// Returns, for each sampling index from begin() to end() - 1, the index of the example, or
+  /// kHeldOut if the row is held out. Empty if sampling indices equal the examples' indices
+  /// (are_indices()).
   std::vector<std::uint32_t> index() const;
 
-  /// Converts sampling indices, given relative to begin(), to indices of examples, in place. Input
-  /// and output ascend. Held-out rows are removed. Returns how many indices are left.
+  /// Converts the sampling indices `drawn`, given relative to begin(), to indices of examples, in
+  /// place. Input and output are in ascending order. Indices of held-out rows are removed; returns
+  /// how many indices are left.
   std::size_t to_indices(std::span<std::uint32_t> drawn) const;
-  /// Returns the sampling indices of examples with these indices.
+  /// Returns the sampling index of each of these examples. indices: indices of examples in the data
+  /// set.
   std::vector<std::uint32_t> numbers_of(std::span<const std::uint32_t> indices) const;
-  /// Returns `values`, one per example, in the order of sampling indices, [count()] from begin()
-  /// on; 0 for held-out rows.
+  /// Returns the values ordered by sampling index, [count()]: element i is the value of the row
+  /// with sampling index begin() + i, or 0 if that row is held out. values: one per example.
   std::vector<float> by_number(std::span<const float> values) const;
 
  private:

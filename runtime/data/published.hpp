@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-/// A file of a published data set or embedding.
+/// Name and SHA-256 digest of a file of a published data set or word embedding.
 struct PublishedFile {
   std::string_view set;     ///< name of the data set (mnist, ...) or embedding (glove, minilm)
   std::string_view file;    ///< usual name of the file, without .gz or .xz
@@ -30,18 +30,20 @@ struct Claim {
 };
 
 /// Opens a file and calls `read` on it. If the file is claimed to be published, its uncompressed
-/// content is hashed while it is read; throws InputError if it is not the published content. Also
-/// throws what `read` throws. progress: receives the fraction of the file read; may be null.
-/// compression: for a file without a claim.
+/// content is hashed while it is read; throws InputError if it differs from the published content.
+/// Also throws what `read` throws. progress: receives the fraction of the file that has been read;
+/// may be null. compression: how to recognise a compressed file, if it is the user's own (claim.set
+/// is empty).
 void read_claimed(const std::filesystem::path& path, const Claim& claim,
                   const std::function<void(ByteReader&)>& read, Busy* progress = nullptr,
                   Compression compression = Compression::by_content);
 
-/// Checks a claim about a file that was read already. sha256: digest of its uncompressed content.
-/// Throws InputError if it is not the published content.
+/// Checks the user's claim about a file that has been read already. sha256: digest of the file's
+/// uncompressed content, hexadecimal. Throws InputError if the claim names a published file with
+/// another digest.
 void check_claim(const std::filesystem::path& path, const Claim& claim, std::string_view sha256);
 
-/// Returns the SHA-256 of bytes, hexadecimal.
+/// Returns the SHA-256 digest of `bytes`, hexadecimal.
 std::string sha256_of(std::span<const std::uint8_t> bytes);
 
 }  // namespace cudp

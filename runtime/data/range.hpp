@@ -11,35 +11,39 @@
 
 namespace cudp {
 
-/// Sets Dataset::first and Dataset::whole of `part`, which is one rank's range, `share`, of a data
-/// set of `whole` examples.
+/// Records in `part`, the examples of one rank (process), where they are in the whole data set:
+/// sets Dataset::first, the index of the first one, and Dataset::whole. share: which rank this is,
+/// and out of how many. whole: number of examples of the whole data set.
 void record_range(Dataset& part, Share share, std::size_t whole);
 
-/// Collects the examples of one rank's range (Share) of a data set that is read block by block. All
-/// other examples are dropped.
+/// While a data set is read block by block, collects the examples that belong to one rank
+/// (process), and drops all others. A rank has a contiguous range of the examples (Share).
 class KeptRange {
  public:
-  /// empty: a data set without examples, of the right kind, perhaps with memory reserved. whole:
-  /// number of examples that will be passed to take(); unused if the share is the whole set.
+  /// empty: a data set without examples that has the shape and kind of features of the data to
+  /// collect, perhaps with memory reserved. share: the rank whose examples are collected. whole:
+  /// number of examples that will be passed to take(); unused if there is only one rank.
   KeptRange(Dataset empty, Share share, std::uint64_t whole);
-  /// Collects the features in the file `to` instead of in memory.
+  /// Like the constructor above, but writes the features of the collected examples to the file `to`
+  /// instead of keeping them in memory.
   KeptRange(Dataset empty, Share share, std::uint64_t whole, RowFileWriter to);
 
-  /// Call with each block of the data set in order. Keeps those of its examples that are in the
-  /// share.
+  /// Call once with each block of the data set, in order. Keeps those examples of the block that
+  /// belong to the rank.
   void take(const Dataset& block);
-  /// Call with each example of the data set in order: the one with index `example` in `block`.
-  /// Keeps it if it is in the share. Returns whether it is.
+  /// Call once with each example of the data set, in order: the one with the index `example` in
+  /// `block`. Keeps it if it belongs to the rank. Returns whether it does.
   bool take(const Dataset& block, std::size_t example);
-  /// Sets the sampling index of the example that take() kept last.
+  /// Sets Dataset::numbers, the index with which batches are drawn, of the example that take() kept
+  /// last.
   void number(std::uint32_t index) { kept_.numbers.push_back(index); }
-  /// Returns the collected examples. Requires that take() was called for all examples of the data
-  /// set. Throws Error if their number is not `whole`, i.e. if the file changed while it was read.
-  /// file: name of the file, for the message.
+  /// Returns the collected examples. Requires that all examples of the data set were passed to
+  /// take(). Throws Error if their number differs from the one that the constructor was given, i.e.
+  /// if the file changed while it was read. file: name of the file, for the message.
   Dataset finish(const std::string& file);
 
  private:
-  /// Moves collected features to the file, if there is one and if enough have been collected.
+  /// If features go into a file and many have been collected in memory: moves them to the file.
   void unload();
 
   Dataset kept_;

@@ -17,19 +17,22 @@ struct GivenArrays;
 struct KeptTable;
 struct TextCoder;
 
-/// Names a data set to read, and has the options for reading it.
+/// A request to read a data set: its name or path, and the options for reading it.
 struct DataRequest {
   /// Name in named_datasets(), or a path: a folder of IDX or CIFAR files, a .csv or .tsv file
   /// (perhaps .gz or .xz), or a .npy or .npz file of examples.
   std::string dataset{};
-  /// Folder with the files of named data sets, in DIR/NAME/ or in DIR/ itself; empty: data/.
+  /// Folder with the files of data sets that are given by name. The files are in its subfolder with
+  /// the data set's name, or in the folder itself. If empty, the folder is data/.
   std::string dir{};
-  /// Schema of a table given by path: a file, or the name of a shipped schema; empty:
-  /// PATH.schema.toml if it exists. A named table has the shipped schema of its name.
+  /// Schema of a table that is given by its path: a file, or the name of a schema that comes with
+  /// the program; if empty, the file PATH.schema.toml is used if it exists. A table that is given
+  /// by name has a schema of its own.
   std::string schema{};
   /// Path of a .npy file with the labels of a .npy file of examples.
   std::string labels_path{};
-  /// Path of the test table of a table given by path, or of the test features; empty: no test set.
+  /// Path of the test set, for data given by path: a table, or the file of an array of features;
+  /// empty if there is no test set.
   std::string test_path{};
   std::string test_labels_path{};
   ArrayOptions arrays{};  ///< how .npy and .npz files are read
@@ -38,22 +41,26 @@ struct DataRequest {
   std::shared_ptr<const GivenArrays> given{};
   bool test_is_public = false;         ///< the user declares the test rows public
   bool accept_private_bounds = false;  ///< take missing parts of the schema from private rows
-  /// Treatment of cells or rows that cannot be read: an error, or count as missing.
+  /// Treatment of cells and rows that cannot be read: they are errors, or they count as missing
+  /// values.
   Malformed malformed = Malformed::refuse;
   bool size_is_public = false;  ///< the user declares the number of training rows public
   int classes = 0;     ///< number of classes, 2 to 256, if labels are numbers; 0: ten, in a folder
   TextOptions text{};  ///< how texts are read
-  /// Coded rows of the training table that the resumed run has kept. Used, and moved out, if they
-  /// have the same coding. Null: there are none.
+  /// Rows of the training table that a resumed run has converted to features before it was
+  /// interrupted. They are moved out of this object, and used instead of reading the table, if the
+  /// table and its schema have not changed. Null if there are none.
   std::shared_ptr<KeptTable> kept{};
   /// Whether features of training and test examples are kept in memory or in a file.
   RowStorage storage{};
-  /// The range of the training and test examples that this rank reads.
+  /// Rank (process) for which the data are read, and number of ranks: each rank keeps only its own
+  /// range of the training and test examples.
   Share share{};
-  /// Decides which rows are held out, to become the test rows of a table or matrix that has none.
-  /// Ignored for other data.
+  /// Random decisions which rows of a table or matrix without test rows are held out of the
+  /// training data, to become its test rows; nullopt if none are held out. Ignored for other data.
   std::optional<HoldOutDraws> holdout{};
-  /// Tokenizer and vocabulary of a trained model, used instead of `text`.
+  /// Tokenizer and vocabulary of a trained model, used instead of the options `text`; null if there
+  /// is no trained model.
   std::shared_ptr<const TextCoder> coder{};
   /// Receives the fraction of the table or matrix read, to show on a terminal. May be null.
   Busy* progress = nullptr;

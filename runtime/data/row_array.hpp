@@ -9,22 +9,24 @@
 
 namespace cudp {
 
-/// Memory for arrays with one element per row. Large arrays of a data set whose features are in a
-/// file are in mapped files on the same disk, too; these have no name and only their owner can read
-/// them. The system can write their pages to the disk at any time, so they do not count as
-/// anonymous memory of this process.
+/// Memory for arrays with one element per row of a data set. If the features of the data set are in
+/// a file, large arrays are in memory-mapped files on the same disk. These files have no name, and
+/// only their owner can read them. The operating system can write their pages to the disk at any
+/// time, so they do not count as anonymous memory of this process.
 class RowMemory {
  public:
-  /// Uses memory of this process.
+  /// Allocates in memory of this process, never in files.
   RowMemory() = default;
-  /// Uses files on the disk of `folder`, and memory of this process for arrays below kMinBytes.
+  /// Allocates in memory-mapped files on the disk of `folder`; arrays smaller than kMinBytes are in
+  /// memory of this process.
   explicit RowMemory(const std::filesystem::path& folder)
       : folder_(std::make_shared<const std::filesystem::path>(folder)) {}
 
   static constexpr std::size_t kMinBytes = std::size_t{1} << 16;
 
   bool in_file(std::size_t bytes) const { return folder_ != nullptr && bytes >= kMinBytes; }
-  /// Returns memory for `bytes` bytes, aligned for any number. Throws Error if the disk is full.
+  /// Returns memory for `bytes` bytes, aligned for numbers of any type. Throws Error if the disk is
+  /// full.
   void* allocate(std::size_t bytes) const;
   void release(void* memory, std::size_t bytes) const;
 
@@ -59,11 +61,12 @@ class RowAllocator {
   RowMemory memory_;
 };
 
-/// Array with one element per row.
+/// Array with one element per row of a data set, in memory or in a memory-mapped file (RowMemory).
 template <class T>
 using RowArray = std::vector<T, RowAllocator<T>>;
 
-/// Returns a copy of the array in memory of this process.
+/// Returns a copy of an array with one element per row. The copy is in memory of this process, even
+/// if the array is in a memory-mapped file.
 template <class T>
 std::vector<T> copy_of(const RowArray<T>& array) {
   return {array.begin(), array.end()};

@@ -27,14 +27,14 @@ class FileDescriptor {
 };
 
 /// Makes a file without a name on the disk of `folder`. It is deleted when it is closed, and only
-/// its owner can read it. data: name of the data set, for messages. can_be_named: if given, set to
-/// whether linkat() can give the file a name. Throws Error if no file can be made there.
+/// its owner can read it. data: name of the data set, for messages. can_be_named: if not null,
+/// receives whether linkat() can give the file a name. Throws Error if no file can be made there.
 FileDescriptor unnamed_file(const std::filesystem::path& folder, const std::string& data,
                             bool* can_be_named = nullptr);
 
-/// Features of examples in a mapped file: records of equal size, one after another. Rows are copied
-/// when they are needed. The system can drop the file's pages at any time, so they do not count as
-/// memory of this process. Thread-safe.
+/// Features of examples in a memory-mapped file: records of equal size, one after another; a row is
+/// the record of one example. Rows are copied when they are needed. The operating system can drop
+/// the file's pages at any time, so they do not count as memory of this process. Thread-safe.
 ///
 /// Functions that copy throw InputError if the file has become too short or cannot be read. Another
 /// program may change the file between two copies of a row. So everything that is computed from a
@@ -42,9 +42,10 @@ FileDescriptor unnamed_file(const std::filesystem::path& folder, const std::stri
 /// copy.
 class RowFile {
  public:
-  /// name: name of the file, for messages. first_byte: offset of the first row. is_unnamed: whether
-  /// the file has no name yet, so that link_to() can give it one. Throws InputError if the file is
-  /// too short, Error if it cannot be mapped.
+  /// name: name of the file, for messages. first_byte: offset of the first row in the file [bytes].
+  /// row_bytes, rows: size of a row, and number of rows. is_unnamed: whether the file has no name
+  /// yet, so that link_to() can give it one. Throws InputError if the file is too short, Error if
+  /// it cannot be mapped.
   RowFile(std::string name, FileDescriptor file, std::uint64_t first_byte, std::size_t row_bytes,
           std::size_t rows, bool is_unnamed = false);
   ~RowFile();
@@ -58,32 +59,37 @@ class RowFile {
   /// Returns the offset of a row in the file [bytes].
   std::uint64_t offset(std::size_t row) const { return first_byte_ + row * row_bytes_; }
   const std::string& name() const { return name_; }
-  /// Returns whether the system can keep the whole file in memory.
+  /// Returns whether the operating system can keep the whole file in its page cache, i.e. whether
+  /// the file is smaller than the available memory.
   bool stays_in_memory() const { return stays_in_memory_; }
   /// Treats the file as one that does not fit into memory. For tests.
   void let_exceed_memory() { stays_in_memory_ = false; }
 
-  /// Opens the file for reading a second time. flags: additional flags of open(). The result's
-  /// number() is negative if that is not possible, e.g. without /proc.
+  /// Opens the file for reading a second time. flags: additional flags of open(). If that is not
+  /// possible, e.g. because /proc is not mounted, returns a FileDescriptor whose number() is
+  /// negative.
   FileDescriptor open_again(int flags) const;
 
-  /// Gives the file of a RowFileWriter a name, so that it stays when the program ends. `path` must
-  /// be on its disk. Returns false if that is not possible, or if the file has another origin.
+  /// Gives a file without a name, made by a RowFileWriter, the name `path`, so that the file stays
+  /// when the program ends. `path` must be on the same disk. Returns false if that is not possible,
+  /// or if the file has a name already.
   bool link_to(const std::filesystem::path& path) const;
 
-  /// Copies the rows with these indices to `to` [rows.size(), row_bytes()].
+  /// Copies the rows with these indices, in this order, to `to` [rows.size(), row_bytes()].
   void copy(std::span<const std::uint32_t> rows, std::uint8_t* to) const;
-  /// Copies rows [first, first + count) to `to`. For many rows faster than copying a list.
+  /// Copies rows [first, first + count) to `to` [count, row_bytes()]. For many rows this is faster
+  /// than copying a list of rows.
   void copy(std::size_t first, std::size_t count, std::uint8_t* to) const;
 
-  /// Asks the system to read rows from the disk before they are copied, if the file is too large to
-  /// stay in memory. The caller copies `rows`, ascending, in parts of `part` rows, and must call
-  /// this before it copies the part that begins at `at`.
+  /// Asks the operating system to read rows from the disk in advance, if the file is too large to
+  /// stay in memory. For a caller that copies the rows with the ascending indices `rows` in parts
+  /// of `part` rows: call it before copying the part that begins at rows[at].
   void read_ahead(std::span<const std::uint32_t> rows, std::size_t at, std::size_t part) const;
 
   /// Returns whether the file is still long enough for all rows.
   bool has_all_rows() const;
-  /// Throws InputError with the message that the file has become too short or cannot be read.
+  /// Throws InputError with the message that the file has become too short or cannot be read. For
+  /// callers that read the file without copy().
   [[noreturn]] void refuse() const;
 
  private:
@@ -116,9 +122,9 @@ class RowFileWriter {
 
   const std::filesystem::path& folder() const { return folder_; }
 
-  /// Appends whole rows. Throws Error if the disk is full.
+  /// Appends one or more whole rows to the file. Throws Error if the disk is full.
   void append(std::span<const std::uint8_t> rows);
-  /// Returns the finished file for reading. No more rows may be appended.
+  /// Ends writing, and returns the file for reading. No more rows may be appended after this.
   std::shared_ptr<const RowFile> finish();
 
  private:
@@ -130,13 +136,15 @@ class RowFileWriter {
   std::uint64_t bytes_ = 0;
 };
 
-/// Whether the features of a data set are kept in memory or in a file.
+/// Whether the features of a data set are kept in memory or in a file, and in which folder such a
+/// file is made.
 struct RowStorage {
   RowsIn where = RowsIn::memory;
-  /// Folder for files of rows that must be converted before use.
+  /// Folder for files that the program makes itself, with rows that it must convert before use.
   std::filesystem::path folder{};
 
-  /// Returns whether features of this size [bytes] are kept in a file.
+  /// Returns whether the features of a data set are kept in a file. bytes: size of the features of
+  /// all its examples.
   bool in_file(std::uint64_t bytes) const;
 };
 

@@ -19,12 +19,12 @@ namespace cudp {
 /// of reading it.
 class RowReader {
  public:
-  /// Size of the memory for all reads in progress [bytes]; more is used if a row is larger than a
-  /// quarter of it.
+  /// Size of the memory for all reads in progress [bytes]. If a row is larger than a quarter of
+  /// this, more memory is used.
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
-  /// A request: rows to read, and the address to which they are copied. The object must not be
-  /// moved or destroyed until wait() returns.
+  /// A request to read rows: the indices of the rows, and the address to which the rows are copied.
+  /// The object must not be moved or destroyed between start() and the return of wait().
   struct List {
     std::span<const std::uint32_t> rows;  ///< ascending; must stay valid, too
     std::uint8_t* to = nullptr;           ///< [rows.size(), row_bytes()]
@@ -36,8 +36,8 @@ class RowReader {
     bool failed = false;
   };
 
-  /// Returns a reader of `file`, which must outlive it; null if the disk, its file system or the
-  /// operating system does not support such reads (asynchronous, without cache).
+  /// Returns a reader of `file`, which must outlive the reader; null if the disk, its file system
+  /// or the operating system does not support such reads (asynchronous, without cache).
   static std::unique_ptr<RowReader> open(const RowFile& file);
   ~RowReader();
   RowReader(const RowReader&) = delete;
@@ -45,11 +45,11 @@ class RowReader {
   RowReader(RowReader&&) = delete;
   RowReader& operator=(RowReader&&) = delete;
 
-  /// Starts to read a list. Requires that an earlier read of it is done. Lists are read in the
-  /// order in which they are started.
+  /// Starts to read the rows of `list`, and returns at once. Requires that an earlier read of the
+  /// same list is done. Lists are read in the order in which they are started.
   void start(List& list);
-  /// Waits until a list is done. Throws InputError, as RowFile::copy does, if the file has become
-  /// too short or cannot be read.
+  /// Waits until all rows of `list` have been read. Throws InputError if the file has become too
+  /// short or cannot be read.
   void wait(const List& list);
 
  private:
@@ -73,11 +73,13 @@ class RowReader {
   /// Assigns the next rows of the lists to idle elements of reads_. Returns the indices of these
   /// elements. Requires that mutex_ is locked.
   std::vector<std::size_t> next_reads();
-  /// Submits reads to the operating system. Those that it refuses count as failed.
+  /// Submits reads to the operating system; those that it does not accept count as failed. slots:
+  /// indices of the reads in reads_.
   void submit(std::span<const std::size_t> slots);
   /// Waits until some of the reads in progress have ended, and calls finish() for them.
   void collect();
-  /// Copies the rows of a read that has ended to their list. result: bytes read, or negative.
+  /// After a read has ended: copies its rows to the address that their list states. slot: index of
+  /// the read in reads_. result: number of bytes read, or negative if the read failed.
   void finish(std::size_t slot, std::int64_t result);
 
   const RowFile& file_;

@@ -28,8 +28,8 @@ struct Numeric {
   bool operator==(const Numeric&) const = default;
 };
 
-/// A categorical column: one-hot features for a public list of texts. A missing value gives all
-/// zeros or has a feature of its own.
+/// A categorical column: one feature for each text of a public list, which is 1 if the cell has
+/// this text and else 0. A missing value gives all zeros, or has a feature of its own.
 struct Categorical {
   std::vector<std::string> values;  ///< empty: the schema is incomplete
   bool missing_has_column = false;
@@ -96,7 +96,8 @@ struct UnitOfPrivacy {
   bool operator==(const UnitOfPrivacy&) const = default;
 };
 
-/// Describes the format of a table file and the meaning of its columns.
+/// The schema of a table: the format of its file, and the name, kind and public bounds or
+/// categories of each column.
 struct TableSchema {
   std::string name;
   char delimiter = ',';
@@ -104,10 +105,12 @@ struct TableSchema {
   bool header = true;  ///< the first row has the names of the columns, which may be in any order
   char decimal = '.';  ///< decimal separator: '.' or ','
   std::string skip_prefix;  ///< rows that begin with this are skipped; empty: none
-  /// Cell texts that mean a missing value. Not set: kUsualMissing.
+  /// Cell texts that mean a missing value. If not set, these are the usual ones: "", NA, NaN, null,
+  /// ?.
   std::optional<std::vector<std::string>> missing;
   std::optional<UnitOfPrivacy> unit;  ///< empty: each row is a unit
-  /// Metric by which test rows are judged, one of kSchemaMetrics; empty: not stated.
+  /// Metric by which a model is judged on test rows: accuracy, balanced-accuracy, auc or
+  /// average-precision; empty if the schema states none.
   std::string metric;
   /// The table's columns: exactly one Label or Target, and at most one Id. With a Text column no
   /// other column may be a feature.
@@ -116,7 +119,8 @@ struct TableSchema {
   bool operator==(const TableSchema&) const = default;
 };
 
-/// Metrics that a schema with classes may state.
+/// Metrics that a schema may state for judging a model's test rows, if the table has classes (not
+/// regression targets).
 inline constexpr std::string_view kSchemaMetrics[] = {"accuracy", "balanced-accuracy", "auc",
                                                       "average-precision"};
 
@@ -124,41 +128,49 @@ inline constexpr std::string_view kSchemaMetrics[] = {"accuracy", "balanced-accu
 inline constexpr std::string_view kUsualMissing[] = {"", "NA", "NaN", "null", "?"};
 
 /// Returns whether the cell's text means a missing value. For a categorical column the caller must
-/// first check that the text is not one of its values. In a text column only texts listed in
-/// schema.missing are missing.
+/// first check that the text is not one of the column's categories. In a text column only texts
+/// listed in schema.missing are missing.
 bool is_missing(const TableSchema& schema, const Column& column, std::string_view cell);
 
-/// Parses a schema (TOML; runtime/data/schemas/README.md documents the keys). `source` names it in
-/// errors. Throws InputError with source and line on anything unknown, contradictory or out of
-/// range.
+/// Parses a schema (TOML; runtime/data/schemas/README.md documents the keys). source: name of the
+/// schema in error messages. Throws InputError, with source and line, if a key or value is unknown,
+/// contradictory or out of range.
 TableSchema parse_schema(std::string_view toml, const std::string& source);
 
-/// Returns the TOML text of a shipped schema (adult, bank, ...); "" if there is none of that name.
+/// Returns the TOML text of a schema that comes with the program (adult, bank, ...); "" if there is
+/// none of that name.
 std::string_view shipped_schema(std::string_view name);
 
 /// Returns whether the schema states the column's kind and the bounds, categories or classes that
 /// this kind needs.
 bool is_complete(const Column& column);
-/// Returns the name of the first column that is not complete; "" if all are.
+/// Returns the name of the first column for which the schema lacks the kind, or the bounds,
+/// categories or classes that its kind needs; "" if there is none.
 std::string first_incomplete(const TableSchema& schema);
 
-/// Returns whether a model learns to predict the column: a Label or a Target.
+/// Returns whether the column is the one that a model learns to predict, i.e. its kind is Label (a
+/// class) or Target (a number).
 bool is_predicted(const Column& column);
-/// Returns the bounds of a complete schema's target; nullopt if it has a label.
+/// Returns the bounds of the target column of a complete schema; nullopt if the schema has classes
+/// (a label column) instead.
 std::optional<TargetBounds> target_bounds(const TableSchema& schema);
 
-/// Returns whether examples are texts: the only feature column is a Text.
+/// Returns whether examples are texts, i.e. whether the schema has a Text column (then no other
+/// column is a feature).
 bool is_text(const TableSchema& schema);
 
-/// Returns the index of the column that identifies the unit of privacy; nullopt if each row is one.
+/// Returns the index of the column that identifies the unit of privacy (e.g. the person); nullopt
+/// if each row is a unit of its own.
 std::optional<std::size_t> unit_column(const TableSchema& schema);
 
-/// Returns the number of features of a complete column.
+/// Returns the number of features that a column gives. Requires that the schema describes the
+/// column completely (is_complete()).
 int feature_count(const Column& column);
 /// Returns the number of features of a row of a table with this complete schema.
 int feature_count(const TableSchema& schema);
 
-/// Limits for a schema, so that it cannot make the program allocate too much memory.
+/// Largest numbers of features and of classes that a schema may have, so that a schema cannot make
+/// the program allocate too much memory.
 inline constexpr int kMaxFeatures = 1 << 20;
 inline constexpr int kMaxClasses = 256;
 

@@ -11,7 +11,7 @@ namespace cudp {
 /// Throws Error if a text in it is not UTF-8, which TOML requires.
 std::string schema_toml(const TableSchema& schema);
 
-/// Formats the schema's TOML without its columns.
+/// Returns the schema as TOML without the list of its columns.
 std::string schema_head_toml(const TableSchema& schema);
 
 /// Formats one column as a TOML table: {name = "age", kind = "numeric", ...}.

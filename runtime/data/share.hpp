@@ -12,13 +12,14 @@ struct ExampleRange {
   std::size_t size() const { return end - begin; }
 };
 
-/// A rank's range begins at a multiple of this number of examples. It is the number of random words
-/// that the sampler draws at once (kernels/step/sample.hpp), and a multiple of 256, the
-/// examples in a block of authentication codes (runtime/run/authenticator.hpp).
+/// A rank's range begins at a multiple of this number of examples. It is the number of examples
+/// that the sampler of batches handles at once, and a multiple of 256, the number of examples that
+/// share one authentication code.
 inline constexpr std::size_t kRangeTile = 512;
 
-/// Returns the range of examples that belongs to a rank, out of `size` ranks. Ranges differ in size
-/// by at most kRangeTile. The last ranks may get none; rank 0 gets some if there are any.
+/// Returns the range of a data set's examples that belongs to a rank, one of `size` processes that
+/// train together. examples: number of examples of the data set. Ranges differ in size by at most
+/// kRangeTile. The last ranks may get none; rank 0 gets some if there are any.
 inline ExampleRange range_of(int rank, int size, std::size_t examples) {
   const std::size_t tiles = (examples + kRangeTile - 1) / kRangeTile;
   const auto at = [&](int r) {
@@ -29,7 +30,8 @@ inline ExampleRange range_of(int rank, int size, std::size_t examples) {
   return {at(rank), at(rank + 1)};
 }
 
-/// The contiguous range of a data set's examples that belongs to one of `size` ranks.
+/// The part of a data set that belongs to one rank, a process out of `size` that train together: a
+/// contiguous range of the examples, which of() computes.
 struct Share {
   int rank = 0;
   int size = 1;

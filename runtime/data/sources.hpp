@@ -17,11 +17,13 @@ inline const std::vector<std::string> kIdxTrainImages = {"train-images-idx3-ubyt
 
 inline const std::string kCifarTrainImages = "data_batch_1.bin";
 
-/// Assumption on which the guarantee rests for a user's own images; printed in the certificate.
+/// Assumption on which the privacy guarantee rests if a user trains on image files of their own, as
+/// text that is printed in the certificate.
 inline constexpr const char* kLabelsAreClasses =
     "every label is a class: a training on a file with another is refused, and that is not counted";
 
-/// Facts about a folder of images that are known before it is read.
+/// What is known about a folder of images before it is read: the published name, the number of
+/// classes, and which part of it this process reads.
 struct FolderFacts {
   /// Published name of the set; the files must then have the published content (published.hpp).
   /// Empty: the user's own files.
@@ -41,27 +43,28 @@ DataSplit load_idx_folder(const std::filesystem::path& folder, const FolderFacts
 /// its first 1,000 images.
 DataSplit load_cifar_folder(const std::filesystem::path& folder, const FolderFacts& facts);
 
-/// Makes the built-in data set of images.
+/// Makes the built-in data set of images of digits.
 DataSplit load_glyphs(const DataRequest& request);
 /// Makes the built-in data set of sentences.
 DataSplit load_sentences(const DataRequest& request);
 
-/// Throws InputError if the request for a table by name states a schema or a test table, because
-/// such a table has its own.
+/// For a table that is requested by the name of a published data set: throws InputError if the
+/// request also states a schema or a test table, because such a data set has its own schema and
+/// test rows.
 void check_named_table(const DataRequest& request);
 
-/// Reads a table given by name from this folder, with the shipped schema. Throws InputError if a
-/// file does not have the published content.
+/// Reads the table of a published data set from this folder, with the schema that comes with the
+/// program. Throws InputError if a file does not have the published content.
 DataSplit load_named_table(const DataRequest& request, const NamedDataset& named,
                            const std::filesystem::path& folder);
 
-/// For a table that was published without a test set: returns whether this row is a test row. This
-/// is a function of the row's text alone, true for about a fifth of the rows, so no row affects
-/// whether another one is a test row.
+/// For a table that was published without a test set: returns whether the row with this text is a
+/// test row, which is so for about a fifth of the rows. The result is a function of the row's text
+/// alone, so no row affects whether another one is a test row.
 bool is_published_test_row(std::string_view text);
 
-/// Returns whether `dataset` is the path of a table, or "-" for the standard input: neither a name,
-/// nor a folder, nor a matrix.
+/// Returns whether `dataset` is the path of a table, or "-" for the standard input: i.e. neither
+/// the name of a published data set, nor a folder, nor a .npy or .npz file.
 bool is_table_path(const std::string& dataset);
 
 /// Returns whether the path is that of an array of examples: it ends in .npy or .npz, perhaps
@@ -71,13 +74,14 @@ bool is_matrix(const std::filesystem::path& path);
 /// Reads training and test examples, with their labels, from the .npy or .npz files that the
 /// request names.
 DataSplit load_matrix(const DataRequest& request);
-/// Reads all rows of the array request.dataset, to score them.
+/// Reads all rows of the .npy or .npz file request.dataset, to score them with a model.
 TestData load_matrix_rows(const DataRequest& request);
 
-/// Reads training and test examples from table files.
+/// Reads training and test examples from the table files (CSV etc.) that the request names by path.
 DataSplit load_table_file(const DataRequest& request);
 
-/// Reads the rows of a table to score: of request.test_path if given, else of request.dataset.
+/// Reads all rows of a table file, to score them with a model: of the file request.test_path if it
+/// is set, else of request.dataset.
 TestData load_table_rows(const DataRequest& request);
 
 }  // namespace cudp

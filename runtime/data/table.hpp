@@ -26,16 +26,17 @@ class TableFaults {
   /// wrong. expected, found: texts for the message.
   void add(std::uint64_t line, std::string_view column, std::string_view expected,
            std::string_view found);
-  /// States what the file seems to be, judging by its first bytes. It explains errors in rows, but
-  /// is none: the first bytes may be those of a row that fits the schema.
+  /// Sets a description of what the file seems to be, judging by its first bytes, e.g. a
+  /// spreadsheet; if rows have errors, the message states it. This alone is not an error, because a
+  /// row that fits the schema may begin with the same bytes.
   void explain(std::string seems) { seems_ = std::move(seems); }
-  /// Adds an error at a place such as "row 7".
+  /// Adds an error. place: where it is, such as "row 7". expected, found: texts for the message.
   void add_at(std::string place, std::string_view expected, std::string_view found);
   bool any() const { return !lines_.empty(); }
   bool full() const { return lines_.size() >= kMax; }
-  /// Throws InputError "FILE, line N, column 'NAME': expected ..., found ..."; for several errors,
-  /// their number and a line like this for each. If the file seems to be something else than a
-  /// table, the message states that instead.
+  /// Throws InputError "FILE, line N, column 'NAME': expected ..., found ..."; if several errors
+  /// were added, the message has their number and a line like this for each. If the file seems to
+  /// be something other than a table, the message states that instead.
   [[noreturn]] void raise() const;
 
  private:
@@ -52,20 +53,21 @@ struct TableRow {
   bool malformed = false;  ///< the row could not be split; every cell counts as missing
 };
 
-/// Whether a file must have the column of the label.
+/// Whether a table's file must have the column with the class or number to predict.
 enum class LabelColumn {
   required,
   optional  ///< may be absent: its cells are then empty
 };
 
-/// Whether a file with a header must have the column of the unit of privacy.
+/// Whether a table's file, if it has a header, must have the column that identifies the unit of
+/// privacy (e.g. the person).
 enum class UnitColumn {
   required,
   optional  ///< may be absent: it is not read
 };
 
-/// Whether a file with a header may have columns that the schema does not name, or lack columns
-/// that are not used.
+/// Whether a table's file, if it has a header, may have columns that the schema does not name, and
+/// may lack columns of the schema that are not used as features.
 enum class UnlistedColumns {
   as_stated,  ///< exactly the schema's columns
   any  ///< columns of kind ignore or id may be absent; columns unknown to the schema are dropped
@@ -76,16 +78,18 @@ enum class UnlistedColumns {
 /// not text: binary, or UTF-16.
 class TableRows {
  public:
-  /// faults: collects errors in rows if `malformed` is `refuse`. reader, schema and faults must
-  /// outlive this object.
+  /// faults: receives errors in rows if `malformed` is `refuse`. label, unit, others: which columns
+  /// the file may lack or have in addition. reader, schema and faults must outlive this object.
   TableRows(ByteReader& reader, const TableSchema& schema, TableFaults& faults,
             Malformed malformed = Malformed::refuse, LabelColumn label = LabelColumn::required,
             UnitColumn unit = UnitColumn::required,
             UnlistedColumns others = UnlistedColumns::as_stated);
 
-  /// Returns the names of columns that the file has but the schema does not; they are not read.
+  /// Returns the names of the columns that the file has but the schema does not name. Their cells
+  /// are not read.
   const std::vector<std::string>& dropped() const { return dropped_; }
-  /// Returns whether the file has a column of the schema. column: its index in the schema.
+  /// Returns whether the file has a certain column of the schema. column: index of the column in
+  /// the schema.
   bool has(std::size_t column) const { return order_[column] < width_; }
 
   /// Reads the next row that can be split into its cells; returns false at the end. The row is
@@ -109,25 +113,26 @@ class TableRows {
   std::size_t width_ = 0;     // number of cells of a row in the file
   std::vector<std::string> dropped_;
   bool first_ = true;  // no row has been read yet
-  /// Index in the file of each column of the schema; width_ if the file lacks it.
+  /// For each column of the schema: the index of this column in the file; width_ if the file lacks
+  /// it.
   std::vector<std::size_t> order_;
   std::vector<std::string_view> cells_;
 };
 
-/// Returns how it is recognised that a table's file is compressed: by its first bytes if these are
-/// the header, which is public; otherwise by its name, because the first bytes may be a private
-/// row.
+/// Returns how the program recognises that a table's file is compressed: by its first bytes if the
+/// table has a header, which is public; otherwise by its name, because the first bytes may be those
+/// of a private row.
 Compression compression_of(const TableSchema& schema);
 
-/// Lists names of columns for a message: "'age', 'sex' and 3 more".
+/// Returns names of columns as a list for a message: "'age', 'sex' and 3 more".
 std::string column_list(std::span<const std::string> names);
 
-/// Calls use(row) for every row. Throws InputError if the file is not a table with the schema's
-/// columns, if a row has too few or too many cells, or if there is no row.
+/// Calls use(row) for every row of a table file, in order. Throws InputError if the file is not a
+/// table with the schema's columns, if a row has too few or too many cells, or if there is no row.
 void for_each_row(ByteReader& reader, const TableSchema& schema,
                   const std::function<void(const TableRow&)>& use);
 
-/// Returns the number of rows. It does not read their cells.
+/// Returns the number of rows of a table file, without reading their cells.
 std::uint64_t count_rows(ByteReader& reader, const TableSchema& schema);
 
 /// Makes a schema from the header row, with the names of the columns but no kinds. The label is the
@@ -137,12 +142,13 @@ TableSchema schema_from_header(ByteReader& reader, char delimiter);
 /// Parses a finite decimal number; nullopt if the text is anything else. decimal: '.' or ','.
 std::optional<double> parse_number(std::string_view text, char decimal = '.');
 
-/// Parses the cell of a numeric column: a decimal number, or a date, which becomes days since
-/// 1970-01-01.
+/// Parses the cell of a numeric column: a decimal number, or a date, which is converted to days
+/// since 1970-01-01. nullopt if the cell is neither.
 std::optional<double> parse_cell(const TableSchema& schema, const Numeric& numeric,
                                  std::string_view cell);
 
-/// Returns the part of a label's cell that names the class: without label.strip_suffix.
+/// Returns the part of a label's cell that is the name of the class: the cell without the suffix
+/// label.strip_suffix.
 std::string_view class_text(const Label& label, std::string_view cell);
 
 /// Counts how often each word occurs in the table's text column. The result is exact, so it is not

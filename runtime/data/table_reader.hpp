@@ -16,10 +16,10 @@
 
 namespace cudp {
 
-/// Options for reading a table.
+/// Options for reading a table's rows: which columns are kept, and how errors are treated.
 struct TableOptions {
   Malformed malformed = Malformed::refuse;
-  /// If false, labels are 0 and never read, and the file may lack the label's column.
+  /// If false, all labels are 0, the label's column is not read, and the file may lack it.
   bool labels = true;
   /// Whether rows are scored with a trained model. A file with a header may then lack columns that
   /// give no feature, and columns that the schema lacks are dropped.
@@ -28,17 +28,20 @@ struct TableOptions {
   /// Whether the cells of the id column are kept, if the file has it. The reader throws InputError
   /// if the schema has no such column.
   bool ids = false;
-  /// Name of a column whose cells are kept, to group results by; empty: none.
+  /// Name of a column whose cells are kept, so that results can be computed for each value of it;
+  /// empty if no such column is kept.
   std::string group_by{};
   bool row_texts = false;       ///< keep the texts of the rows
   std::size_t max_rows = 4096;  ///< maximum number of rows in a block; fewer if rows are wide
-  /// Tokenizer and vocabulary for a text column; must outlive the reader.
+  /// Tokenizer and vocabulary for a text column; must outlive the reader. Null if the table has no
+  /// such column.
   const TextCoder* coder = nullptr;
   RowStorage storage{};  ///< whether features are kept in memory or in a file
   bool ahead = true;     ///< a thread reads the next block while one is in use
 };
 
-/// A list of texts in one contiguous buffer, without an allocation for each.
+/// A list of texts that are stored in one contiguous buffer, so that no memory is allocated per
+/// text.
 class TextList {
  public:
   std::size_t size() const { return ends_.size(); }
@@ -63,10 +66,11 @@ class TextList {
 /// Maximum of the number of rows in a block times the number of features (or words) of a row.
 inline constexpr std::uint64_t kMaxBlockNumbers = std::uint64_t{4} << 20;
 
-/// Consecutive rows of a table, as examples.
+/// A block of consecutive rows of a table, converted to examples.
 struct TableBlock {
   std::uint64_t first_row = 0;  ///< index of the block's first row in the table
-  /// The rows as examples [n]. Labels are 0 if they are not read.
+  /// The rows of the block, converted to examples. If labels are not read (TableOptions::labels),
+  /// they are 0.
   Dataset examples;
   TextList ids;     ///< [n] cells of the id column if has_ids()
   TextList groups;  ///< [n] cells of the column TableOptions::group_by, if set
@@ -76,9 +80,9 @@ struct TableBlock {
 /// Reads a table in blocks of rows, in order. Memory use does not grow with the number of rows.
 class TableReader {
  public:
-  /// schema: complete. bytes and schema must outlive the reader. Throws InputError if the header
-  /// does not name the schema's columns, if the file is not a table, or if options name a column
-  /// that the schema lacks.
+  /// Requires that the schema is complete, and that bytes and schema outlive the reader. Throws
+  /// InputError if the header lacks columns of the schema, if the file is not a table, or if
+  /// `options` names a column that the schema lacks.
   TableReader(ByteReader& bytes, const TableSchema& schema, const TableOptions& options);
   ~TableReader();
   TableReader(const TableReader&) = delete;
@@ -86,15 +90,18 @@ class TableReader {
   TableReader(TableReader&&) = delete;
   TableReader& operator=(TableReader&&) = delete;
 
-  /// Returns a data set without examples that has the table's shape and kind of features.
+  /// Returns a data set without examples that has the shape and kind of features of the table's
+  /// examples.
   Dataset empty() const;
-  /// Returns whether blocks have ids: they were requested, and the file has them.
+  /// Returns whether blocks have the cells of the id column: these were requested
+  /// (TableOptions::ids), and the file has that column.
   bool has_ids() const;
-  /// Returns the names of columns that the file has but the schema does not; they are not read.
+  /// Returns the names of the columns that the file has but the schema does not name. Their cells
+  /// are not read.
   const std::vector<std::string>& dropped() const;
   /// Reads the next block; returns false after the last one, or at once if there is no row. The
-  /// memory of `block` is reused. Throws InputError with up to TableFaults::kMax faults of rows; no
-  /// row after the block with the first fault is returned.
+  /// memory of `block` is reused. Throws InputError if rows have errors; the message lists up to
+  /// TableFaults::kMax of them. No block after the one with the first error is returned.
   bool next(TableBlock& block);
 
  private:
@@ -105,13 +112,15 @@ class TableReader {
   std::unique_ptr<Ahead> ahead_;  // null: blocks are read by the caller
 };
 
-/// Makes a KeptRange for one rank's share of `rows` rows, with memory reserved. empty: result of
-/// TableReader::empty(). file: name of the table.
+/// Returns an object that collects one rank's share of the table's rows, with memory reserved.
+/// empty: result of TableReader::empty(). rows: number of rows of the table. file: name of the
+/// table, for messages.
 KeptRange kept_rows(Dataset empty, const TableSchema& schema, const TableOptions& options,
                     Share share, std::uint64_t rows, const std::string& file);
 
-/// Reads the rows of one rank's range (`share`) into a data set; checks the rows of other ranks,
-/// too. rows: number of rows in the table; if `share` is the whole table, it is used only to
+/// Reads the rows that belong to one rank (process) into a data set, and checks the rows of other
+/// ranks, too. share: which rank this is, and out of how many; it determines a contiguous range of
+/// the rows. rows: number of rows in the table; if there is only one rank, it is used only to
 /// reserve memory.
 Dataset read_table(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
                    std::uint64_t rows, Share share = {});

@@ -16,12 +16,14 @@
 
 namespace cudp {
 
-/// Converts texts to word ids, and word ids to vectors.
+/// What is needed to convert a text to word ids, and word ids to embedding vectors: tokenizer
+/// options, vocabulary and vectors.
 struct TextCoder {
   TextOptions options;
   Vocabulary vocabulary;
   std::shared_ptr<const WordVectors> vectors;  ///< [vocabulary.rows(), columns]; null: none
-  /// SHA-256 of the file with the vectors, hexadecimal; empty: no vectors.
+  /// SHA-256 digest, hexadecimal, of the file from which the vectors were read; empty if there are
+  /// no vectors.
   std::string embedding_digest;
 };
 
@@ -33,21 +35,22 @@ class TextEncoder {
   /// coder: must outlive the encoder.
   explicit TextEncoder(const TextCoder& coder) : coder_(coder) {}
 
-  /// Appends the text's word ids and its length to `to`, but no label.
+  /// Appends the text's word ids and its number of words to `to`, but no label.
   void append(std::string_view text, Dataset& to) const;
   /// Returns the ids of all words, and of the begin and end markers with Marks::four; not cut to
   /// options.tokens.
   std::vector<std::uint16_t> numbers(std::string_view text) const;
-  /// Sets shape, number of words and vectors of a data set that has no examples yet.
+  /// Sets the shape, the vocabulary size and the embedding vectors of `set`, a data set that has no
+  /// examples yet.
   void describe(Dataset& set) const;
 
  private:
   const TextCoder& coder_;
 };
 
-/// Counts words of texts and returns the `count` most frequent; ties are in byte order. The result
-/// is exact, so it is not differentially private: a caller that counts private texts must state
-/// this in the certificate.
+/// Counts words of texts, and returns the most frequent ones; equally frequent words are in byte
+/// order. The result is exact, so it is not differentially private: a caller that counts private
+/// texts must state this in the certificate.
 class WordCounter {
  public:
   void add(std::string_view text);
@@ -60,22 +63,24 @@ class WordCounter {
   std::unordered_map<std::string, std::uint64_t, Hash, std::equal_to<>> counts_;
 };
 
-/// Returns the path of a file of words or vectors: `name` itself, or the file of this name in the
-/// folders of named data sets and embeddings below `dir`. Returns an empty path if there is none.
+/// Returns the path of a file with a list of words or with word vectors: `name` itself if it
+/// exists, or the file of this name in a subfolder of `dir`, the folder of published data sets and
+/// embeddings. Returns an empty path if there is none.
 std::filesystem::path find_text_file(const std::string& name, const std::string& dir);
 
 /// Returns whether `name` is the name of a published embedding (glove, minilm), not of a file.
 bool is_named_embedding(const std::string& name);
 
-/// Makes the tokenizer, vocabulary and vectors that the options describe. The words are those of
-/// the options' list, else of the embedding, else `counted`. Throws InputError if there are no
-/// words, or if the vectors do not fit them.
+/// Makes the tokenizer, vocabulary and vectors that the options describe. The words of the
+/// vocabulary are those of the word list that the options name; without a list, those of the
+/// embedding; without either, `counted`. Throws InputError if there are no words, or if the vectors
+/// do not fit them.
 TextCoder make_coder(const TextOptions& options, const std::string& dir,
                      std::optional<std::vector<std::string>> counted = {});
 
-/// Makes the tokenizer, vocabulary and vectors of a trained model: `words` are the model's, the
-/// vectors come from the options' embedding, if any. Throws InputError if the SHA-256 of the
-/// embedding's file is not embedding_digest.
+/// Makes the tokenizer, vocabulary and vectors of a trained model. words: the words of the model's
+/// vocabulary. The vectors come from the embedding that the options name, if any. Throws InputError
+/// if the SHA-256 of the embedding's file is not embedding_digest.
 TextCoder restored_coder(const TextOptions& options, const std::string& dir,
                          std::vector<std::string> words, const std::string& embedding_digest);
 

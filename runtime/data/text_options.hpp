@@ -6,9 +6,10 @@
 
 namespace cudp {
 
-/// How a text is split into words: runs of letters and digits, or BERT's WordPiece.
+/// How a text is split into words: into runs of letters and digits (`words`), or as BERT does
+/// (`wordpiece`).
 enum class Tokenizer { words, wordpiece };
-/// Which end of a text is kept if the text has too many words.
+/// Whether the last or the first words of a text are kept if it has more words than the maximum.
 enum class Keep { last, first };
 
 inline constexpr Choice<Tokenizer> kTokenizers[] = {{"words", Tokenizer::words},
@@ -25,9 +26,11 @@ struct TextOptions {
   bool vocabulary_is_public = false;  ///< the user declares that no private text decided the list
   /// Embedding with the vectors of words: a file, or the name glove or minilm; empty: none.
   std::string embedding{};
-  /// Name of the tensor in a .safetensors file; empty: its only matrix.
+  /// If the embedding is a .safetensors file: name of the tensor with the vectors; if empty, the
+  /// file's only matrix is used.
   std::string embedding_tensor{};
-  /// Number of principal components to reduce the vectors to; 0: the vectors as they are.
+  /// Number of principal components to which word vectors are reduced; 0 to use the vectors as they
+  /// are.
   std::int64_t embedding_dims = 0;
   bool store_embedding = false;  ///< store the vectors in the released model
 

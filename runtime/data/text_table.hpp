@@ -35,7 +35,8 @@ class TextTable {
   };
 
   static Ends ends_of(std::string_view text);
-  /// Returns the slot that has the text, or the free one where it would be stored.
+  /// Returns the index of the slot that has the text, or of the free slot in which it would be
+  /// stored. ends: first and last bytes of the text.
   std::size_t slot_of(std::string_view text, const Ends& ends) const;
 
   std::vector<Slot> slots_;  // size a power of two, or 0

@@ -5,7 +5,8 @@
 
 namespace cudp {
 
-/// Callback for each token. The token is valid until the callback returns.
+/// Callback that receives one token (word or part of a word) of a text. The token is valid until
+/// the callback returns.
 using UseToken = std::function<void(std::string_view)>;
 
 /// Splits English text into words: A-Z become a-z, and every "<br />" a blank. A token is a maximal
@@ -13,7 +14,7 @@ using UseToken = std::function<void(std::string_view)>;
 /// bytes separate words, including those of other alphabets and of invalid UTF-8.
 void split_words(std::string_view text, const UseToken& use);
 
-/// Returns whether split_words returns exactly `word` for the text `word`.
+/// Returns whether the text `word` is a single word for split_words(), unchanged.
 bool is_word(std::string_view word);
 
 /// Splits text into words as BERT's uncased tokenizer does before WordPiece (Devlin et al. 2018;

@@ -16,7 +16,7 @@ class WordIndex {
  public:
   void add(std::string_view word) { numbers_.emplace(word, static_cast<int>(numbers_.size())); }
   bool contains(std::string_view word) const { return numbers_.contains(word); }
-  /// Returns the index of the word in the list; -1 if it is not in it.
+  /// Returns the index of the word in the list; -1 if the list does not have the word.
   int find(std::string_view word) const {
     const auto at = numbers_.find(word);
     return at == numbers_.end() ? -1 : at->second;
@@ -30,8 +30,9 @@ class WordIndex {
   std::unordered_map<std::string, int, Hash, std::equal_to<>> numbers_;
 };
 
-/// The special ids, which precede the ids of words. Id 0 also pads the ids of a text to their full
-/// length.
+/// Which special ids (for unknown words, for the start and end of a text) a vocabulary has, in
+/// front of the ids of words. Id 0 also fills the rest of a text that has fewer words than the
+/// maximum.
 enum class Marks {
   none_but_zero,  ///< 0: unknown words. For embeddings whose row 0 is zero.
   four            ///< 0: padding, 1: unknown words, 2: begin, 3: end of a text
@@ -41,13 +42,13 @@ constexpr int count_of(Marks marks) { return marks == Marks::four ? 4 : 1; }
 /// Maximum number of word ids, which have 16 bits.
 inline constexpr int kMaxWords = 65'536;
 
-/// Words and their ids: first the special ids of Marks, then one for each word in the order of the
-/// list.
+/// A list of words and their ids: first the special ids (Marks), then one id for each word, in the
+/// order of the list.
 class Vocabulary {
  public:
   Vocabulary() = default;
-  /// Requires that the words are distinct, and with the special ids at most kMaxWords. Throws Error
-  /// otherwise.
+  /// Throws Error unless the words are distinct, and the number of words and special ids is at most
+  /// kMaxWords.
   Vocabulary(std::vector<std::string> words, Marks marks);
 
   const std::vector<std::string>& words() const { return words_; }
@@ -58,7 +59,8 @@ class Vocabulary {
   bool contains(std::string_view word) const { return index_.contains(word); }
   /// Returns the id of the word, or unknown() if it is not in the list.
   std::uint16_t number(std::string_view word) const;
-  /// Returns the id of unknown words: that of "[UNK]" if the list has it, else the special id.
+  /// Returns the id of unknown words: the id of the word "[UNK]" if the list has it, otherwise the
+  /// special id for unknown words.
   std::uint16_t unknown() const { return unknown_; }
   /// Returns the id of the marker at the beginning of a text. Valid only with Marks::four.
   std::uint16_t begin() const { return 2; }
@@ -66,7 +68,7 @@ class Vocabulary {
   std::uint16_t end() const { return 3; }
   std::size_t longest() const { return longest_; }  ///< size of the longest word [bytes]
 
-  /// Returns the words, one a line, as the content of a file for read_words.
+  /// Returns the content of a file that read_words() reads: the words, one per line.
   std::string text() const;
 
  private:
@@ -81,13 +83,13 @@ class Vocabulary {
 /// or control characters, and does not begin with a byte-order mark.
 bool is_listable(std::string_view word);
 
-/// Reads a word list, one word a line; a tab and what follows it (a count) are ignored. Throws
-/// InputError with the line on a word that is not listable or occurred before, and on a file
-/// without words.
+/// Reads a word list, one word per line; if a line has a tab (e.g. in front of a count), the tab
+/// and the text after it are ignored. Throws InputError if a line has an empty word, one with
+/// blanks or control characters, or a word that occurred before, and if the file has no words.
 std::vector<std::string> read_words(ByteReader& reader);
 
-/// Throws InputError if `count` words and the special ids exceed kMaxWords. source: origin of the
-/// words, for the message.
+/// Throws InputError if the number of words, `count`, and the number of special ids add up to more
+/// than kMaxWords. source: origin of the words, for the message.
 void check_word_count(std::size_t count, Marks marks, const std::string& source);
 
 }  // namespace cudp

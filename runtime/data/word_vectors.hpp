@@ -21,8 +21,8 @@ struct VectorTable {
 
 /// Reads vectors from a .safetensors file (one matrix of F32 or F16 numbers: `tensor`, or the only
 /// one) or from GloVe's text format (one word a line, followed by its numbers, separated by
-/// blanks). The first bytes decide which format it is. Throws InputError with the line or the
-/// tensor.
+/// blanks). The first bytes decide which format it is. Throws InputError, with the line or the
+/// tensor's name, if the file is malformed or has no such matrix.
 VectorTable read_vectors(ByteReader& reader, const std::string& tensor);
 
 /// Replaces the rows by their first `dims` principal components: centred, projected, and scaled to
@@ -39,8 +39,8 @@ void reduce(VectorTable& table, int dims);
 std::shared_ptr<const WordVectors> vectors_of(const Vocabulary& vocabulary,
                                               const VectorTable& table);
 
-/// Parts of an English word as GloVe's tokenizer splits it. The ending is n't, 's, 're, 've, 'll,
-/// 'd or 'm; both are empty if there is none.
+/// An English word with a contraction, such as don't, split as GloVe's tokenizer does: stem (do)
+/// and ending (n't, 's, 're, 've, 'll, 'd or 'm). Both are empty if the word has no such ending.
 struct Clitic {
   std::string_view stem;
   std::string_view ending;

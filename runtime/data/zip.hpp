@@ -36,19 +36,20 @@ std::unique_ptr<RandomAccessBytes> memory_random_access(std::string name,
                                                         std::span<const std::uint8_t> bytes);
 
 /// A zip archive in one file, not encrypted, with 32- or 64-bit sizes; its members are stored or
-/// deflated. Headers are not trusted: offsets outside the file are refused, and memory grows only
-/// with bytes that exist.
+/// deflated. Headers are not trusted: an offset outside the file is an error, and memory is
+/// allocated only for bytes that exist.
 class ZipArchive {
  public:
   /// Reads the archive's directory at the end of the file. bytes must outlive this object. Throws
-  /// InputError.
+  /// InputError if it is not a valid zip archive.
   explicit ZipArchive(const RandomAccessBytes& bytes);
 
   /// Returns the names of the members, in the order of the directory.
   std::vector<std::string> names() const;
   bool has(std::string_view name) const;
-  /// Opens a member. The reader must not outlive this object. It checks size and CRC-32 with the
-  /// last byte. Throws InputError if there is no such member.
+  /// Opens a member of the archive for reading. The returned reader must not outlive this object.
+  /// When it reaches the member's last byte, it checks the size and the CRC-32. Throws InputError
+  /// if there is no such member.
   std::unique_ptr<ByteReader> open(std::string_view name) const;
 
  private:

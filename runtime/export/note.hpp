@@ -5,7 +5,7 @@
 
 namespace cudp {
 
-/// Warnings about a released model that an exported file must repeat.
+/// Warnings about a released model that a file exported from it (ONNX, Python) must repeat.
 struct ExportNote {
   /// Reasons why the run must not be published. Empty if it may be, or if there is no certificate
   /// in the model's folder.

@@ -6,20 +6,20 @@
 
 namespace cudp {
 
-/// Returns a released model as an ONNX file: IR version 8, with operators of opset 17 only.
+/// Returns the bytes of an ONNX file with a released model: IR version 8, with operators of opset
+/// 17 only. note: warnings that the file repeats. name: name of the model.
 ///
 /// Inputs, by the data that the model was trained on:
-///   a table or a matrix   features  float  [N, d], a row as feature-names has it (cells encoded)
-///   images                pixels    uint8  [N, channels, height, width]
-///   images by components  pixels    uint8  [N, d], the channels one after the other
-///   scattering features   features  float  [N, channels, height, width], as cudp makes them
-///   texts                 tokens    int64  [N, words], numbers of words, 0 after a text's end
-///                         lengths   int32  [N]
+///   a table or a matrix   features  float  [N, d], features in the order of the metadata
+///   feature-names images                pixels    uint8  [N, channels, height, width] images by
+///   components  pixels    uint8  [N, d], the channels one after the other scattering features
+///   features  float  [N, channels, height, width], as cudp makes them texts                 tokens
+///   int64  [N, words], word ids, 0 after a text's last word
+///                         lengths   int32  [N], number of words of each text
 /// Outputs: logits, float [N, outputs]; and, for classes, probabilities, float [N, classes], or,
 /// for a target, value, double [N, 1], in the target's unit and within its bounds. A model with
-/// hinge loss has logits only.
-/// The metadata are schema, feature-names, classes, words, dataset and not-for-release. Throws
-/// InputError on a model of 2 GiB or more, which the format cannot hold.
+/// hinge loss has logits only. The metadata are schema, feature-names, classes, words, dataset and
+/// not-for-release. Throws InputError on a model of 2 GiB or more, which the format cannot hold.
 std::string onnx_model(const ReleasedModel& model, const ExportNote& note, const std::string& name);
 
 }  // namespace cudp

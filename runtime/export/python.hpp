@@ -7,17 +7,17 @@
 namespace cudp {
 
 /// Exports a released model as one Python file that needs only numpy: a module with score(rows),
-/// and a program that writes what `cudp predict` writes. It reads cells, dates, numbers and missing
-/// values as cudp does (the code is that of scorer.py), and contains the columns' schema and the
-/// weights. name: path of the model, for errors. Throws InputError, naming the reason, on a model
-/// of texts or of scattering features.
+/// and a program that writes what `cudp predict` writes. The file reads cells, dates, numbers and
+/// missing values as cudp does, and contains the schema of the columns and the weights. note:
+/// warnings that the file repeats. name: path of the model, for messages. Throws InputError, with
+/// the reason, if the model's inputs are texts or scattering features of images.
 std::string python_scorer(const ReleasedModel& model, const ExportNote& note,
                           const std::string& name);
 
-/// Returns a description of the model as JSON, from which a program can compute its outputs with
-/// its tensors, in their order: the input's shape, the scale of pixels, and the layers. name: path
-/// of the model, for errors. Throws InputError, naming the reason, on a model of texts or of
-/// scattering features.
+/// Returns a description of the model as JSON: the input's shape, the scale of pixels, and the
+/// layers. With it and the model's tensors, in their order, a program can compute the model's
+/// outputs. name: path of the model, for messages. Throws InputError, with the reason, if the
+/// model's inputs are texts or scattering features of images.
 std::string description_of(const ReleasedModel& model, const std::string& name);
 
 }  // namespace cudp

@@ -10,11 +10,12 @@ namespace cudp {
 /// Normalises each of `groups` groups of neighbouring channels of each example by their mean and
 /// variance in that example, in place: group norm (Wu & He 2018) without weights, which Tramer &
 /// Boneh 2021 put before their models. The result depends on each example alone, so no privacy is
-/// spent. values: [examples, shape]. Requires that groups >= 1 divides the channels. Throws
-/// std::invalid_argument.
+/// spent. values: [examples, shape]. Throws std::invalid_argument unless groups >= 1 divides the
+/// number of channels.
 void normalise_groups(std::vector<float>& values, const Shape& shape, int groups, int threads);
 
-/// Normalises each row by itself, in place, so that no privacy is spent. values: [rows, width].
+/// Normalises each row of a matrix, in place. A row's result depends on this row alone, so no
+/// privacy is spent. values: the matrix, [rows, width]. how:
 ///   unit: divides by the L2 norm; a row of zeros stays as it is
 ///   layer: (x - mean) / sqrt(variance + 1e-5)
 /// Sums are in double, so that no finite row overflows. A row with a NaN or an infinity becomes all

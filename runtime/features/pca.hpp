@@ -26,8 +26,8 @@ namespace cudp {
 // are one Gaussian mechanism with noise multiplier sigma: the squared changes that a row makes,
 // those off the diagonal counted twice, add up to at most 1.
 
-/// Throws InputError unless examples have at least `dimensions` features, and no more than the
-/// covariance matrix may have columns.
+/// Throws InputError if examples have fewer features than the `dimensions` principal components to
+/// compute, or so many that their covariance matrix would be too large.
 void check_pca(const Dataset& data, std::int64_t dimensions);
 
 /// Returns b, the number of fraction bits that entries of clipped rows are rounded to: 13, or
@@ -38,30 +38,33 @@ int row_bits(double max_examples, double sigma = 1.0);
 
 /// Returns the sum of x x^T over all rows, each clipped to norm 1 by clip_row with `bits`: a
 /// symmetric matrix [d, d], d = data.shape.size(). Entries are multiples of 2^(-2 bits), and exact
-/// if bits are row_bits. A row that is not finite adds nothing. The result does not depend on the
-/// number of threads (0: every core).
+/// if bits are row_bits. A row with a NaN or an infinity adds nothing. The result does not depend
+/// on the number of threads (0: every core).
 std::vector<double> clipped_second_moments(const Dataset& data, int bits, int threads);
 
 /// Adds symmetric Gaussian noise to a matrix [d, d], drawn by `gate`: N(0, sigma^2) on the
-/// diagonal, N(0, sigma^2 / 2) off it, rounded to multiples of a power of two. Requires that
-/// entries are multiples of 2^(-2 bits) and that the sensitivity is 1.
+/// diagonal, N(0, sigma^2 / 2) off it, rounded to multiples of a power of two. Requires that the
+/// matrix's entries are multiples of 2^(-2 bits), and that its sensitivity is 1: adding or removing
+/// one row of the data changes it by a matrix of Frobenius norm at most 1.
 void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double sigma, Gate& gate);
 
 /// Scales each eigenvector by sqrt(mean eigenvalue / its eigenvalue), so that projected rows have
-/// the same mean square along each, with an unchanged total. Noise can make an eigenvalue small or
-/// negative, so each counts as at least a thousandth of the largest. If the largest is not
-/// positive, nothing is scaled.
+/// the same mean square along each eigenvector, with an unchanged total. Noise can make an
+/// eigenvalue small or negative, so each is raised to at least a thousandth of the largest one. If
+/// the largest one is not positive, nothing is scaled.
 void whiten(Eigenpairs& pairs);
 
 /// Computes differentially private principal components of the data: [dimensions, d], one direction
-/// a row. They are computed from one release of the Gaussian mechanism with noise multiplier sigma.
-/// whitened: whether components are scaled to equal variance, which costs no privacy. max_examples:
-/// public upper bound on the number of rows. With several ranks `data` is this rank's range.
+/// a row. The privacy cost is that of one Gaussian mechanism with noise multiplier sigma; `gate`
+/// draws its noise. whitened: whether components are scaled to equal variance, which costs no
+/// privacy. max_examples: public upper bound on the number of rows. If several ranks (processes)
+/// train together, all of them call this, each with its own range of the data.
 std::vector<float> dp_pca(const Dataset& data, double max_examples, int dimensions, bool whitened,
                           double sigma, Gate& gate, int threads, Ranks& ranks = alone());
 
-/// Replaces each example by its inner products with the rows of projection [k, data.shape.size()];
-/// the shape becomes {k}. Given the projection, the result depends on each example alone.
+/// Replaces each example by its inner products with the k rows of `projection` [k,
+/// data.shape.size()], e.g. principal components; the shape of an example becomes {k}. Given the
+/// projection, the result for an example depends on this example alone.
 void project(Dataset& data, const std::vector<float>& projection, int threads);
 
 }  // namespace cudp

@@ -3,8 +3,9 @@
 
 namespace cudp::python {
 
-/// Adds the functions for privacy accounting to the extension module. Each function below adds one
-/// other part.
+/// Adds the functions for privacy accounting to the Python extension module `m`. Each of the other
+/// bind_... functions in this file adds another part: training, budget files, models, tuning,
+/// tables.
 void bind_accounting(nanobind::module_& m);
 void bind_training(nanobind::module_& m);
 void bind_budget(nanobind::module_& m);

@@ -6,23 +6,24 @@
 
 namespace cudp {
 
-/// Returns the charts of a run over epochs, with explanations: the spent budget, and the test
-/// figures if there are any. If the run has only one line of metrics, returns sentences instead of
-/// curves.
+/// Returns the charts of a run for its report, with explanations: the privacy budget spent, and the
+/// test metrics if there are any, over epochs. If the run has only one line of metrics, returns
+/// sentences instead of curves.
 std::vector<page::Block> charts_of(const RunFacts& facts);
 
-/// Returns a table of the test figures of the final model: those of test rows, or noisy ones of
-/// held-out rows. Empty if there are none.
+/// Returns a table of the final model's test metrics: exact ones on test rows, or noisy ones on
+/// rows held out of the training data. Empty if there are none.
 std::vector<page::Block> figures_of(const RunFacts& facts, const ReportFiles& files);
 
-/// A run and its name in a comparison.
+/// The parsed files of a run, and the run's name in a comparison of several runs.
 struct NamedFacts {
   std::string name;
   RunFacts facts;
 };
 
-/// Returns a chart with the first metric of each run over epochs; empty if no two runs have figures
-/// of the same kind (classes or target).
+/// Returns a chart with one curve per run: its first test metric (accuracy, or RMSE) over epochs.
+/// Empty if no two runs have comparable metrics, i.e. both of models that predict classes, or both
+/// of models that predict a number.
 std::vector<page::Block> compared_charts(const std::vector<NamedFacts>& runs);
 
 }  // namespace cudp

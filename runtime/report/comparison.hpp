@@ -7,18 +7,20 @@
 
 namespace cudp {
 
-/// Privacy cost of several runs on the same rows together.
+/// Epsilon and delta that several runs on the same rows have together.
 struct SpentTogether {
   double delta = 0.0;
-  /// Epsilon if settings of a run may have been chosen by looking at an earlier one.
+  /// Epsilon if the settings of a run may have been chosen by looking at the results of an earlier
+  /// run.
   double as_chosen = 0.0;
   double fixed_ahead = 0.0;  ///< epsilon if none were
 };
 
-/// Returns a page that compares runs: privacy guarantees, test figures, the loss in quality
-/// compared with a run without privacy, and `together`, the cost of the private runs together
-/// (nullopt if they cannot be added up). The page is headed NOT FOR RELEASE if a run is not for
-/// release, or if some figures were measured on private rows without noise.
+/// Returns a page that compares runs: privacy guarantees, test metrics, the loss in quality
+/// compared with a run without privacy, and the privacy cost of all private runs together.
+/// together: that cost; nullopt if the runs' costs cannot be added up. The page is headed NOT FOR
+/// RELEASE if a run is not for release, or if some figures were measured on private rows without
+/// noise.
 page::Document comparison(const std::vector<NamedFacts>& runs,
                           const std::optional<SpentTogether>& together);
 

@@ -22,7 +22,7 @@ struct Bullets {
   std::vector<std::string> items;
 };
 
-/// Questions, each with the sentences of its answer.
+/// A part of a page: questions, each with the sentences of its answer.
 struct Answers {
   std::vector<std::pair<std::string, std::vector<std::string>>> questions;
   bool in_short = false;  ///< the answers are shown as boxes side by side
@@ -35,14 +35,15 @@ struct Table {
   std::vector<std::vector<std::string>> rows;  ///< each as long as `columns`
 };
 
-/// A line of a chart. Points whose numbers are not finite are left out.
+/// A curve in a line chart. Points with a NaN or an infinity are not drawn.
 struct Curve {
   std::string name;
   std::vector<std::pair<double, double>> points;
   bool dashed = false;
 };
 
-/// A line chart. The vertical axis begins at y_min, or near the smallest number if it is empty.
+/// A line chart. The vertical axis begins at y_min; if that is empty, near the smallest number that
+/// is drawn.
 struct Chart {
   std::string title;
   std::string x;  ///< name of the horizontal axis, with its unit
@@ -68,19 +69,20 @@ struct Section {
 struct Document {
   std::string title;
   std::string subtitle;
-  /// Line at the top if the page, or the run it describes, is not for release; empty if it is.
+  /// Warning at the top of the page that the page, or the run which it describes, must not be
+  /// published; empty if it may be published.
   std::string not_for_release;
   std::vector<std::string> reasons;  ///< reasons why the page or the run is not for release
   std::vector<std::string> alarms;   ///< other warnings
   std::vector<Section> sections;
 };
 
-/// Returns a page that opens without a network: one HTML file without scripts. The style follows
-/// the reader's choice of light or dark.
+/// Returns the page as one HTML file, without scripts and without links to other files, so that it
+/// opens without a network. Its style follows the reader's choice of a light or dark screen.
 std::string to_html(const Document& document);
-/// Returns plain text of 80 columns. A chart becomes its description.
+/// Returns the page as plain text of 80 columns. A chart is replaced by its description in words.
 std::string to_text(const Document& document);
-/// Returns Markdown. A chart becomes its description.
+/// Returns the page as Markdown. A chart is replaced by its description in words.
 std::string to_markdown(const Document& document);
 
 /// Returns a chart as an SVG element, for an HTML page that defines its colours

@@ -11,14 +11,16 @@ namespace cudp::page {
 /// like "\u{202e}", bytes that are not UTF-8 like "\x{ff}".
 std::string one_line(std::string_view text);
 
-/// Returns one_line(text) for HTML and SVG, in elements and in quoted attributes.
+/// Makes a text of unknown origin a harmless single line (one_line()) and escapes it for HTML and
+/// SVG, for use in elements and in quoted attributes.
 std::string html(std::string_view text);
 
-/// Returns one_line(text) escaped for Markdown, so that no character is interpreted there or as
-/// HTML.
+/// Makes a text of unknown origin a harmless single line (one_line()) and escapes it for Markdown,
+/// so that no character of it is interpreted as Markdown or HTML.
 std::string markdown(std::string_view text);
 
-/// Returns one_line(text) as a double-quoted text of YAML.
+/// Makes a text of unknown origin a harmless single line (one_line()) and returns it as a
+/// double-quoted YAML string.
 std::string yaml(std::string_view text);
 
 }  // namespace cudp::page

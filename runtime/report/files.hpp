@@ -14,8 +14,8 @@ inline constexpr const char* kReportPage = "report.html";
 inline constexpr const char* kPrivacyText = "PRIVACY.txt";
 inline constexpr const char* kModelCard = "README.md";
 
-/// Contents of the files of a run from which its report pages are made. The text of a file that
-/// does not exist is empty.
+/// Contents of the files of a run from which its report pages (report, privacy statement, model
+/// card) are made. The text of a file that does not exist is empty.
 struct ReportFiles {
   std::string certificate;          ///< privacy.json; empty without privacy
   std::string settings;             ///< config.toml
@@ -23,19 +23,21 @@ struct ReportFiles {
   std::string holdout;              ///< holdout.json
   std::string schema;               ///< schema.toml
   std::optional<TensorFile> model;  ///< names, shapes and metadata of model.safetensors, no values
-  /// Whether `metrics` is private/metrics.jsonl, whose exact figures of private test rows no budget
-  /// covers.
+  /// Whether `metrics` was read from private/metrics.jsonl, which has exact metrics of private test
+  /// rows that no privacy budget covers.
   bool has_unpaid = false;
 };
 
-/// Reads the files in a release folder. Throws InputError if one cannot be read.
+/// Reads the files of a run from its folder `release`, which is safe to publish. Throws InputError
+/// if a file exists but cannot be read.
 ReportFiles read_release_files(const std::filesystem::path& release);
 
-/// Reads the files of a run's folder. Those of private/ replace those of release/. Throws
-/// InputError if one cannot be read.
+/// Reads the files of a run from its folder. If a file is in private/, it is used instead of the
+/// file of the same name in release/. Throws InputError if a file exists but cannot be read.
 ReportFiles read_run_files(const std::filesystem::path& run);
 
-/// Returns the lines of metrics.jsonl. Throws InputError if the text is damaged.
+/// Returns the parsed lines of a run's metrics file. files: contents of the run's files. Throws
+/// InputError if the text is damaged.
 std::vector<MetricsRow> rows_of(const ReportFiles& files);
 
 }  // namespace cudp

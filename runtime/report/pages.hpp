@@ -6,9 +6,9 @@
 
 namespace cudp {
 
-/// Version of the pages' format, which certificates state in the field `pages`. It must be
-/// increased with every change of the bytes of a page made from the same files, so that `cudp
-/// verify` compares only pages of the same format.
+/// Version of the format of a run's report pages, which the run's certificate states in its field
+/// `pages`. It must be increased with every change of the bytes of a page made from the same files,
+/// so that `cudp verify` compares only pages of the same format.
 inline constexpr int kPagesFormat = 4;
 
 /// Returns the report of a run: the privacy guarantee in words, the questions of NIST SP 800-226
@@ -16,26 +16,29 @@ inline constexpr int kPagesFormat = 4;
 /// alone. Throws InputError if a file is damaged.
 page::Document privacy_report(const ReportFiles& files);
 
-/// Returns the model card without its front matter: the privacy guarantee in words, and how to load
+/// Returns the model card without its YAML header: the privacy guarantee in words, and how to load
 /// the weights. A function of `files` alone. Throws InputError if a file is damaged.
 page::Document model_card(const ReportFiles& files);
 
-/// The pages of release/, each a function of the other files there. `card` has no front matter.
+/// Texts of the three pages in a run's folder release/: the report, the privacy statement, and the
+/// model card (here without its YAML header). Each is a function of the other files in that folder.
 struct Pages {
   std::string report, privacy, card;
 };
 
-/// Makes the pages of release/. Throws InputError if a file is damaged.
+/// Makes the three pages for a run's folder release/ (report, privacy statement, model card) from
+/// the contents of the run's files. Throws InputError if a file is damaged.
 Pages make_pages(const ReportFiles& files);
 
-/// Returns the YAML front matter of a new model card, in the form of model hubs: the licence that
-/// the settings state, tags, the data set's name, and figures of public test rows. The user may
-/// edit it in README.md.
+/// Returns the YAML header (front matter) of a new model card, in the form that model hubs such as
+/// Hugging Face expect: the licence that the settings state, tags, the data set's name, and metrics
+/// of public test rows. The user may edit this header in README.md.
 std::string front_matter_of(const ReportFiles& files);
 
 /// A model card (README.md) split into its YAML front matter and the text.
 struct SplitCard {
-  /// Including its lines "---" and the empty line after it; "" if there is none.
+  /// The YAML header at the start of the model card, including its lines "---" and the empty line
+  /// after it; "" if there is none.
   std::string front_matter;
   std::string body;
 };

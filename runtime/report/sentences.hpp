@@ -17,17 +17,19 @@ struct Sentences {
 /// are replaced, so that no name can end the quotation and add a sentence to a page.
 std::string quoted(std::string name);
 
-/// Explains a certificate in sentences, under the headings status, promise, meaning, how, released,
-/// test rows and not covered. If the certificate states no epsilon, there is only the heading
-/// status; if the run was refused, there is no heading how. `cudp account RUN` prints them, and the
-/// pages of release/ contain them.
+/// Explains a run's privacy certificate in sentences, under the headings status, promise, meaning,
+/// how, released, test rows and not covered. If the certificate states no epsilon, there is only
+/// the heading status; if the run ended before it trained because its budget did not suffice, there
+/// is no heading how. `cudp account RUN` prints them, and the pages of release/ contain them.
 std::vector<Sentences> sentences_of(const RunCertificate& certificate);
 
-/// Returns the sentences under one heading; empty if there is no such heading.
+/// Returns the sentences under one heading of a certificate's explanation (sentences_of()); empty
+/// if it has no such heading.
 std::vector<std::string> sentences_under(std::string_view heading,
                                          const RunCertificate& certificate);
 
-/// Sentence about the values of epsilon that are considered small, with the source.
+/// Sentence for reports that states which values of epsilon are customary in machine learning, with
+/// its source.
 inline constexpr std::string_view kCustomary =
     "Ponomareva et al. 2023 (arXiv:2303.00654) call epsilon up to 1 strong and up to 10 reasonable "
     "for machine learning";
@@ -38,7 +40,8 @@ inline constexpr std::string_view kCustomary =
 /// 2015).
 double max_right_guesses(double epsilon, double delta);
 
-/// Returns e^epsilon as text, rounded up; "any number of" above 1e6.
+/// Returns the factor e^epsilon as text for a sentence like "at most 3.1 times as likely", rounded
+/// up; "any number of" if it is above 1e6.
 std::string times_text(double epsilon);
 
 /// Returns a fraction as a percentage with one digit after the point, rounded up: "95.3 %".

@@ -8,7 +8,8 @@ namespace cudp {
 
 enum class Detail { page, card };
 
-/// Returns a sentence that describes the run: a model, trained on a data set to predict something.
+/// Returns a sentence for a report that describes the run: which model was trained on which data
+/// set to predict what.
 std::string what_it_is(const RunFacts& facts);
 
 /// Returns four questions with short answers: whose privacy, how much, what is not covered, and
@@ -16,8 +17,8 @@ std::string what_it_is(const RunFacts& facts);
 /// model card, which refer to different files.
 page::Answers in_short(const RunFacts& facts, Detail detail);
 
-/// Returns a page without sections, which has the title, the run's description, and, if the run is
-/// not for release, the reasons.
+/// Returns a page that has only its head: the title, a description of the run, and, if the run must
+/// not be published, the reasons. The caller adds sections.
 page::Document headed(const std::string& title, const RunFacts& facts);
 
 }  // namespace cudp

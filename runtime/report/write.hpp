@@ -7,14 +7,16 @@
 
 namespace cudp {
 
-/// Writes report.html, PRIVACY.txt and README.md into a release folder, each atomically. An
-/// existing README.md keeps its front matter. files: the content of the folder. Returns the paths.
-/// Throws InputError if a file is damaged.
+/// Writes the pages of a run, report.html, PRIVACY.txt and README.md, into its folder `release`,
+/// each atomically. An existing README.md keeps its YAML header, which the user may have edited.
+/// files: contents of the run's files in that folder. Returns the paths of the pages. Throws
+/// InputError if a file is damaged.
 std::vector<std::filesystem::path> write_release_pages(const std::filesystem::path& release,
                                                        const ReportFiles& files);
 
-/// Writes private/report.html, readable by its owner only, if figures of the run are private: the
-/// report with these figures, headed NOT FOR RELEASE. Returns the paths.
+/// Writes private/report.html, readable by its owner only, if some metrics of the run are private:
+/// the report with these metrics, headed NOT FOR RELEASE. Returns the path of the page; nothing if
+/// it was not written.
 std::vector<std::filesystem::path> write_private_page(const std::filesystem::path& run);
 
 }  // namespace cudp

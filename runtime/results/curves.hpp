@@ -8,21 +8,23 @@
 
 namespace cudp {
 
-/// Returns the key of the metric to draw over epochs. stated: the metric that the user or the
-/// schema names, one of kSchemaMetrics (data/schema.hpp), or empty. If empty, the metric is
-/// accuracy, unless at least four fifths of the test rows are of one class: then it is AUC, or
-/// balanced accuracy if AUC is undefined. This exception applies only to public test rows, because
-/// it reveals something about the rows.
+/// Returns the key (name in files) of the metric to draw over epochs. rows: the run's lines of
+/// metrics. stated: the metric that the user or the schema states, or empty. If it is empty, the
+/// metric is accuracy; but if the test rows are public and at least four fifths of them are of one
+/// class, it is AUC, or balanced accuracy if AUC is undefined. For private test rows that choice
+/// would reveal something about the rows.
 std::string curve_metric(const std::vector<MetricsRow>& rows, const std::string& stated,
                          bool test_is_public);
 
-/// Starts to draw a PNG with a test metric and epsilon over epochs. rows: lines of the metrics
-/// file. metric: key of the metric, left out if it was not measured; for regression models RMSE is
-/// drawn. mode: permissions of the file. Returns false if there are no rows.
+/// Starts to draw a PNG file with two curves over epochs: a test metric, and epsilon. Returns
+/// before it is drawn; `pictures` keeps track of it. rows: lines of the metrics file. metric: key
+/// (name in files) of the metric; if it was not measured, only epsilon is drawn. For regression
+/// models RMSE is drawn. mode: permissions of the file. Returns false if there are no rows.
 bool start_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                   const std::filesystem::path& picture, const std::string& metric, unsigned mode,
                   Pictures& pictures);
-/// As start_curves(), but waits until the PNG is drawn. Returns false if there are no rows, or if
+/// Draws a PNG file with two curves over epochs, a test metric and epsilon, and waits until it is
+/// drawn. Arguments as for start_curves(). Returns false if there are no rows, or if the program
 /// gnuplot is missing or fails.
 bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                  const std::filesystem::path& picture, const std::string& metric = "test_accuracy",

@@ -16,7 +16,7 @@ struct RocPoint {
   double true_positives = 0.0;
 };
 
-/// Point of a precision-recall curve, at one threshold.
+/// Point of a precision-recall curve: recall and precision at one threshold.
 struct PrecisionRecallPoint {
   double recall = 0.0;
   double precision = 0.0;
@@ -49,10 +49,10 @@ struct TargetErrors {
   double mean_baseline_rmse = 0.0;  ///< RMSE of always predicting the mean target
 };
 
-/// Everything that is reported about a model on a test set: metrics, tables and curves. A value
-/// that is undefined (AUC of one class, precision of a class that is never predicted), or computed
-/// from NaN logits, is NaN. An example without a valid prediction (predicted_class() < 0) counts as
-/// wrong.
+/// Everything that is reported about a model's predictions on a test set: metrics, tables and
+/// curves. A value that is undefined (AUC of one class, precision of a class that is never
+/// predicted), or computed from NaN logits, is NaN. An example whose logits are NaN, so that no
+/// class can be predicted, counts as wrong.
 struct Evaluation {
   Loss loss = Loss::softmax_cross_entropy;
   int classes = 0;  ///< 1 for regression: then only `examples` and `target` are set
@@ -61,8 +61,8 @@ struct Evaluation {
 
   double accuracy = 0.0;
   double mean_loss = 0.0;  ///< mean of the network's loss: log loss, or hinge loss
-  /// Accuracy of always predicting the most frequent class of these examples, and the index of that
-  /// class (the first of several equally frequent ones).
+  /// majority_baseline: accuracy of always predicting the most frequent class of the examples.
+  /// majority_class: index of that class (the first of several equally frequent ones).
   double majority_baseline = 0.0;
   int majority_class = 0;
   /// Log loss of always predicting the class frequencies of these examples; NaN for hinge loss.
@@ -73,15 +73,17 @@ struct Evaluation {
   /// NaN score counts as ranked wrongly against every example of the other kind. NaN if there are
   /// more than kMaxScores scores.
   double auc = 0.0;
-  /// Average precision, averaged over the same classes as `auc`: the sum over distinct scores, in
-  /// descending order, of the precision at that score times the increase of recall.
+  /// Average precision: the sum over distinct scores, in descending order, of the precision at that
+  /// score times the increase of recall. For two classes: of the second class. For more: the mean
+  /// over the same classes as for `auc`.
   double average_precision = 0.0;
   /// Brier score. Two classes: the mean squared difference between the probability of the second
-  /// class and the 0/1 label. More classes: summed over all classes. NaN for hinge loss.
+  /// class and the 0/1 label. More classes: the mean over examples of the sum of these squares over
+  /// all classes. NaN for hinge loss.
   double brier_score = 0.0;
   double log_loss = 0.0;  ///< equal to mean_loss; NaN for hinge
-  /// Expected calibration error: |share - confidence| of each bin of `reliability`, averaged with
-  /// the numbers of examples as weights. NaN for hinge loss.
+  /// Expected calibration error: the mean of |share - confidence| over the bins of the reliability
+  /// diagram `reliability`, weighted by the number of examples in each bin. NaN for hinge loss.
   double calibration_error = 0.0;
 
   struct ClassFigures {
@@ -90,10 +92,11 @@ struct Evaluation {
     double precision = 0.0;
     double recall = 0.0;
     double f1 = 0.0;
-    /// ROC curve of the class, without points that are close to others. Empty if undefined, and for
-    /// the first of two classes.
+    /// ROC curve of this class against all others, without points that are close to their
+    /// neighbours. Empty if it is undefined, and for the first of two classes.
     std::vector<RocPoint> roc;
-    /// Precision-recall curve, also without points that are close to others.
+    /// Precision-recall curve of this class against all others, without points that are close to
+    /// their neighbours.
     std::vector<PrecisionRecallPoint> precision_recall;
   };
   std::vector<ClassFigures> of_class;    ///< [classes]
@@ -115,43 +118,45 @@ struct Evaluation {
   /// hinge loss, and if there are more than kMaxScores scores.
   std::vector<Bin> reliability_by_count;
 
-  /// Confusion counts at each threshold of kThresholds, for models of two classes with
-  /// probabilities. at_threshold: counts at the threshold that the predictions were made with, if
-  /// there was one; `confusion`, and everything computed from it, are then for that threshold.
+  /// thresholds: confusion counts at each threshold of kThresholds; empty unless the model predicts
+  /// two classes with probabilities. at_threshold: counts at the threshold with which the class was
+  /// predicted, if the user set one; the member `confusion`, and everything computed from it, are
+  /// then for that threshold.
   std::vector<ThresholdCounts> thresholds;
   std::optional<ThresholdCounts> at_threshold;
   static constexpr double kThresholds[] = {0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3,
                                            0.4,  0.5,  0.6,  0.7, 0.8,  0.9};
 
-  /// Maximum number of scores that are kept to compute AUC (128 MiB). A model of two classes has
-  /// one score per example.
+  /// Maximum number of scores that are kept to compute AUC (128 MiB). A score is a class's output
+  /// of the network for one example; a model of two classes has one score per example.
   static constexpr std::size_t kMaxScores = std::size_t{1} << 25;
 };
 
-/// Computes an Evaluation from predictions that are added block by block. It keeps each example's
-/// label and scores (one per class; one in all for two classes); everything else is accumulated.
+/// Computes an Evaluation from predictions that are added block by block. It keeps the label and
+/// the scores of each example (one score per class; a single one for two classes) and accumulates
+/// everything else.
 class Evaluator {
  public:
   /// outputs: number of the network's outputs. bounds: bounds of a regression target. threshold:
-  /// probability from which the second of two classes is predicted; empty: the more probable class
-  /// is. Requires that check_threshold() accepts it.
+  /// probability from which the second of two classes is predicted; if empty, the more probable
+  /// class is predicted. A threshold requires two classes and a loss that gives probabilities.
   Evaluator(Loss loss, int outputs, const TargetBounds& bounds = {},
             std::optional<double> threshold = {});
 
-  /// Adds a block of predictions. Throws Error if their loss or number of outputs differs from the
-  /// constructor's.
+  /// Adds a block of predictions. Throws Error if the loss or the number of outputs of the
+  /// predictions differs from that passed to the constructor.
   void add(const Predictions& block);
-  /// Adds one example of a block of predictions.
+  /// Adds the prediction for the example with the index `example` in a block of predictions.
   void add(const Predictions& block, std::size_t example);
   Evaluation evaluation() const;
 
   /// Returns the counts at the threshold with the highest sensitivity among those with PPV
-  /// (precision) >= min_ppv. Returns nullopt if there is none, or if there were more than
-  /// Evaluation::kMaxScores scores. Requires a loss and outputs that check_threshold() accepts.
+  /// (precision) >= min_ppv. Returns nullopt if no threshold reaches min_ppv, or if there were more
+  /// than Evaluation::kMaxScores scores. Requires a model of two classes with probabilities.
   std::optional<ThresholdCounts> at_precision(double min_ppv) const;
   /// Returns the counts at the largest threshold with sensitivity (recall) >= min_sensitivity.
-  /// nullopt if there is none, or if there were more than Evaluation::kMaxScores scores. Requires a
-  /// loss and outputs that check_threshold() accepts.
+  /// Returns nullopt if no threshold reaches min_sensitivity, or if there were more than
+  /// Evaluation::kMaxScores scores. Requires a model of two classes with probabilities.
   std::optional<ThresholdCounts> at_recall(double min_sensitivity) const;
 
  private:
@@ -206,9 +211,9 @@ class Evaluator {
   TargetSums target_;
 };
 
-/// Returns the evaluation of all these predictions. bounds: of a regression target. threshold:
-/// probability from which the second of two classes is predicted; empty: the more probable class
-/// is.
+/// Returns the evaluation of all these predictions. bounds: bounds of a regression target.
+/// threshold: probability from which the second of two classes is predicted; if empty, the more
+/// probable class is predicted.
 Evaluation evaluate(const Predictions& predictions, const TargetBounds& bounds = {},
                     std::optional<double> threshold = {});
 

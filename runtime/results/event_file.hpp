@@ -8,19 +8,20 @@
 namespace cudp {
 
 /// Encodes rows of metrics as a TensorBoard event file: TFRecords, each an Event of
-/// tensorflow/core/util/event.proto with a Summary of simple values. An event's step is that of its
-/// row. Events have no time, because the duration of a step depends on private rows.
+/// tensorflow/core/util/event.proto with a Summary of simple values. The step of an event is the
+/// training step of its row of metrics. Events have no time, because the duration of a step depends
+/// on private rows.
 std::string encode_events(const std::vector<MetricsRow>& rows);
 
-/// TensorBoard event file of a run, in a folder that the user chose. Its content is always
-/// encode_events() of the lines in metrics.jsonl.
+/// TensorBoard event file of a run, in a folder that the user chose. Its content is always the
+/// encoding of the metrics in the run's file metrics.jsonl (encode_events()).
 class EventFile {
  public:
   static constexpr const char* kName = "events.out.tfevents.0.cudp";
 
   /// Opens the event file of a run that has these rows of metrics, or creates an empty one and its
   /// folder. An existing file may lack the newest rows, or have rows that the resumed run will
-  /// repeat. Throws InputError if it is not the event file of these rows.
+  /// repeat. Throws InputError if an existing file has other content than the events of these rows.
   EventFile(const std::filesystem::path& folder, const std::vector<MetricsRow>& rows);
 
   void write(const std::vector<MetricsRow>& rows);
@@ -30,10 +31,12 @@ class EventFile {
   std::string written_;
 };
 
-/// Throws InputError unless the folder is on this machine, is writable, and has no event file.
+/// Throws InputError unless the folder is on this machine (not a remote address such as s3://), is
+/// writable, and has no TensorBoard event file yet.
 void check_events_folder(const std::string& folder);
 
-/// Throws InputError if the folder is inside a folder with results of the run in `root`.
+/// Throws InputError if `folder`, to which TensorBoard events are to be written, is inside a folder
+/// with results of the run. root: the run's folder.
 void check_apart_from_run(const std::string& folder, const std::filesystem::path& root);
 
 }  // namespace cudp

@@ -15,10 +15,10 @@ struct ErrorBar {
   double high = 0.0;
 };
 
-/// Released confusion matrix of held-out rows. noisy: counts [classes, classes], row label, column
-/// predicted class, each with noise of standard deviation noise_std. unit_rows: maximum number of
-/// rows of one unit of privacy. Rows of one unit may all be alike, so intervals are as wide as for
-/// unit_rows times fewer rows.
+/// Released noisy confusion matrix of rows held out of the training data. noisy: counts [classes,
+/// classes] (row: label, column: predicted class), each with noise of standard deviation noise_std.
+/// unit_rows: maximum number of rows of one unit of privacy. Rows of one unit may all be alike, so
+/// intervals are as wide as for unit_rows times fewer rows.
 struct NoisyConfusion {
   int classes = 0;
   std::vector<double> noisy;
@@ -26,8 +26,9 @@ struct NoisyConfusion {
   std::uint64_t unit_rows = 1;
 };
 
-/// Returns error bars of accuracy, balanced accuracy, and recall and precision of each class. If
-/// noise hides a number completely, its bounds are 0 and 1 and its value is 0.5.
+/// Returns estimates with 95 % confidence intervals of accuracy, balanced accuracy, and recall and
+/// precision of each class, from a noisy confusion matrix. If noise hides a figure completely, its
+/// interval is 0 to 1 and its value is 0.5.
 ///
 /// The interval of a fraction p = a / m of noisy counts is the set of p with (a - p m)^2 <= z^2
 /// (variance of a - p m at p). The part m p (1 - p) of the variance comes from drawing rows (Wilson
@@ -35,9 +36,10 @@ struct NoisyConfusion {
 /// Donner 2008 (MOVER).
 std::vector<ErrorBar> error_bars(const NoisyConfusion& confusion);
 
-/// Released error sums of held-out rows of a regression model: the number of rows, and the sums of
-/// (|error| / width)^j for j = 1, 2, 4, where width = max - min of the target's public bounds. Each
-/// has noise of standard deviation noise_std.
+/// Released noisy figures that measure the errors of a regression model on rows held out of the
+/// training data: the number of rows, and the sums over rows of (|error| / width)^j for j = 1, 2,
+/// 4, where error = prediction - target, and width = max - min of the target's public bounds. Each
+/// of the four has noise of standard deviation noise_std.
 struct NoisyErrors {
   double rows = 0.0;
   double distances = 0.0;
@@ -48,8 +50,8 @@ struct NoisyErrors {
   std::uint64_t unit_rows = 1;
 };
 
-/// Returns error bars of RMSE and MAE, in the target's unit. They use the normal approximation for
-/// means of many rows.
+/// Returns estimates with 95 % confidence intervals of RMSE and MAE, in the target's unit, from
+/// noisy sums of errors. The intervals use the normal approximation for means of many rows.
 std::vector<ErrorBar> error_bars(const NoisyErrors& errors);
 
 }  // namespace cudp

@@ -11,8 +11,8 @@
 
 namespace cudp {
 
-/// A metric that is computed from an Evaluation. Every entry in the table of metrics() appears in
-/// files, tables and results.
+/// A metric such as accuracy: its names, and functions that compute it from an Evaluation and
+/// format it. Every metric that metrics() lists appears in metrics files, in tables and in results.
 struct Metric {
   const char* key;   ///< name in files and JSON: "test_accuracy"
   const char* name;  ///< name for people: "test accuracy"
@@ -27,21 +27,24 @@ std::string percent_text(double share);
 /// Kind of prediction of a model: one of several classes, or a number.
 enum class PredictionKind { classes, target };
 
-/// Returns all metrics for a kind of prediction; the first one is accuracy, or RMSE.
+/// Returns the list of all metrics for models that predict classes, or for models that predict a
+/// number; the first one is accuracy, or RMSE.
 std::span<const Metric> metrics(PredictionKind kind);
 PredictionKind prediction_kind(const Evaluation& evaluation);
 
-/// Values of all metrics of a model on a test set; empty if there is none.
+/// Values of all metrics of a model on a test set. Empty if there is no test set.
 struct Metrics {
   std::vector<double> values;  ///< in the order of metrics(kind); empty if there is no test set
   PredictionKind kind = PredictionKind::classes;
 
   bool empty() const { return values.empty(); }
-  /// Returns the first metric's value (accuracy, or RMSE); nullopt if there is no test set.
+  /// Returns the value of the first metric in metrics(): accuracy, or RMSE for a regression model;
+  /// nullopt if there is no test set.
   std::optional<double> first() const;
   /// Returns the accuracy; nullopt if there is no test set, or for a regression model.
   std::optional<double> accuracy() const;
-  /// Returns the value of the metric with this key; nullopt if it was not measured.
+  /// Returns the value of the metric with this key (name in files, e.g. "test_accuracy"); nullopt
+  /// if it was not measured.
   std::optional<double> of(std::string_view key) const;
 };
 
@@ -53,24 +56,27 @@ Metrics metrics_of(const Evaluation& evaluation);
 struct MetricsRow {
   double epoch = 0.0;
   std::uint64_t step = 0;
-  /// Epsilon guaranteed for everything released up to this step and for the figures of held-out
-  /// rows, which are released at the end: the larger of the training's epsilon so far and the
-  /// figures' whole budget. In a training that a tuning released: that of the whole tuning.
+  /// Epsilon guaranteed for everything released up to this step. If rows are held out, it also
+  /// covers their test figures, which are released at the end: the larger of the training's epsilon
+  /// so far and the budget of these figures. For a training that was chosen by `cudp tune`: epsilon
+  /// of the whole tuning.
   double epsilon = 0.0;
   double learning_rate = 0.0;
   Metrics test = {};
-  /// Epsilon of the training up to this step; set only if rows are held out, or by a tuning.
+  /// Epsilon of the training alone, up to this step. Set only if `epsilon` covers more: if rows are
+  /// held out, or if the training was chosen by `cudp tune`.
   std::optional<double> training_epsilon = {};
 
   double spent_by_training() const { return training_epsilon.value_or(epsilon); }
 };
 
-/// Returns the rows without the numbers measured on the test set.
+/// Returns the lines of metrics without the metrics that were measured on the test set.
 std::vector<MetricsRow> without_test(std::vector<MetricsRow> rows);
 
-/// Returns the rows as text, one line of JSON per row.
+/// Returns the lines of metrics as the text of a metrics file, one line of JSON for each.
 std::string encode_metrics(const std::vector<MetricsRow>& rows);
-/// Reads the text that encode_metrics() writes. Throws Error on any other text.
+/// Parses the text of a metrics file, as encode_metrics() writes it. Throws Error if the text has
+/// another form.
 std::vector<MetricsRow> decode_metrics(const std::string& text);
 
 }  // namespace cudp

@@ -9,7 +9,8 @@
 
 namespace cudp {
 
-/// How predictions are written to a file.
+/// The format of a file of predictions: its columns, the names of classes, and the threshold of the
+/// predicted class.
 struct PredictionFormat {
   Loss loss = Loss::logistic;
   int outputs = 1;                     ///< number of outputs of the network
@@ -28,13 +29,14 @@ struct PredictionFormat {
 /// regression model's prediction is a number in the target's unit, within its bounds.
 class PredictionWriter {
  public:
-  /// threads: as in ThreadTeam. Throws InputError if a threshold is given and the model does not
-  /// predict two classes with probabilities.
+  /// threads: number of threads that format lines; 0 for all cores. Throws InputError if a
+  /// threshold is given and the model does not predict two classes with probabilities.
   PredictionWriter(PredictionFormat format, int threads);
 
   std::string header() const;
-  /// Returns the CSV lines of the block's rows, in order. Throws InputError, with the row's number
-  /// in `data_name`, if an output of the model is not finite.
+  /// Returns the CSV lines of the block's rows, in order. data_name: name of the rows' file, for
+  /// messages. Throws InputError, with the number of the row, if an output of the model is NaN or
+  /// infinite.
   std::string lines(const ScoredBlock& block, const std::string& data_name);
 
  private:

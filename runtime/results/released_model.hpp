@@ -24,56 +24,62 @@ struct ReleasedModel {
   Network network;
   std::vector<float> parameters;  ///< [d]
   std::string dataset;            ///< name of the data set that the model was trained on
-  /// Transforms of an example before the network, such as principal components.
+  /// Settings of the transforms that are applied to an example before it enters the network, such
+  /// as a projection on principal components.
   FeatureSettings features;
   std::vector<float> feature_release;  ///< noisy statistics that these transforms use
-  /// Tokenizer and vocabulary; null unless inputs are texts.
+  /// Tokenizer and vocabulary of a model of texts; null if inputs are not texts.
   std::shared_ptr<const TextCoder> coder;
   ModelInputs inputs;  ///< how inputs are computed from a table or from images
   /// Origin of the pre-trained weights from which the training started. The privacy guarantee does
-  /// not cover the data that they were trained on. nullopt: there were none.
+  /// not cover the data that these weights were trained on. nullopt if the training started from
+  /// random weights.
   std::optional<privacy::Certificate::PublicInput> initial_weights = {};
 };
 
 /// Returns the shape of an example as text for metadata and messages: "3x32x32", channels first.
 std::string shape_text(const Shape& shape);
 
-/// Returns the bytes of model.safetensors, with PyTorch's names and layouts.
+/// Returns the bytes of the model's file, model.safetensors. Tensors have the names and layouts
+/// that PyTorch uses.
 std::string encode_model(const ReleasedModel& model);
 
-/// Returns the bytes that encode_model() writes for the model in `file`, which was decoded from
-/// `path`. If the bytes at `path` differ, that file contains more than a released model of this
-/// network, e.g. further metadata. Does not read the embedding. Throws InputError if it is not the
-/// file of a released model.
+/// Decodes the model in `file` and returns the bytes that encode_model() writes for it. path: path
+/// from which `file` was read. If the bytes at `path` differ, that file contains more than a
+/// released model of this network, e.g. further metadata. Does not read the embedding. Throws
+/// InputError if it is not the file of a released model.
 std::string encode_again(const TensorFile& file, const std::filesystem::path& path,
                          const Network& network);
 
-/// Returns the path of a released model's file. place: a run folder, a release folder or the file
-/// itself. Throws InputError if there is none.
+/// Returns the path of a released model's file. place: path of a run's folder, of its folder
+/// release/, or of the file itself. Throws InputError if there is no model.
 std::filesystem::path find_released_model(const std::filesystem::path& place);
 
-/// Reads a model.safetensors, and vocabulary.txt in the same folder. vectors: location of the
-/// embedding, if the model does not store it. Throws InputError if it is not the file of a released
-/// model, or if words or embedding are missing or differ from those with which the model was
-/// trained.
+/// Reads a released model from its file (model.safetensors) and, for a model of texts, from
+/// vocabulary.txt in the same folder. vectors: location of the embedding, if the model does not
+/// store it. Throws InputError if it is not the file of a released model, or if words or embedding
+/// are missing or differ from those with which the model was trained.
 ReleasedModel read_released_model(const std::filesystem::path& file, const VectorPlace& vectors);
 
 // Functions that read parts of a released model, for code that checks files which may be wrong.
 
-/// Returns the text of a key in a model's metadata. Throws InputError if it is missing.
+/// Returns the value, a text, of a key in the metadata of a model's file. source: name of the file,
+/// for messages. Throws InputError if the key is missing.
 const std::string& released_text(const TensorFile& file, const char* key,
                                  const std::string& source);
 
-/// Returns the origin of the pre-trained weights from which the training started; nullopt if there
-/// were none.
+/// Reads from the metadata of a model's file the origin of the pre-trained weights from which the
+/// training started; nullopt if there were none.
 std::optional<privacy::Certificate::PublicInput> released_initial_weights(const TensorFile& file);
 
-/// Returns the settings of the features that the model was trained on: kind, groups, whether
-/// channels are standardised.
+/// Reads from the metadata of a model's file the settings of the transform that its inputs need:
+/// kind of features, number of channel groups to normalise, whether channels are standardised.
+/// source: name of the file, for messages.
 FeatureSettings released_features(const TensorFile& file, const std::string& source);
 
-/// Builds the network that a model's metadata describes. text: number of words and vector length,
-/// for models of texts. Throws InputError.
+/// Builds the network that the metadata of a model's file describe. text: number of words and
+/// length of word vectors, for models of texts. source: name of the file, for messages. Throws
+/// InputError if the metadata are missing or do not describe a valid network.
 Network released_network(const TensorFile& file, const TextShape& text, const std::string& source);
 
 }  // namespace cudp

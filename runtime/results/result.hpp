@@ -13,17 +13,21 @@
 
 namespace cudp {
 
-/// Result of a finished run, as printed and as stored in private/result.json.
+/// Result of a finished run (metrics, epsilon, duration, ...), as it is printed and as it is stored
+/// in the file private/result.json.
 struct RunResult {
   std::string test_set = "public";  ///< public, private or none
   Metrics test;                     ///< private/result.json has those with Metric::in_result
-  /// Most frequent class of the test set; nullopt if there is no test set or no class.
+  /// Name of the most frequent class of the test set; nullopt if there is no test set, or if the
+  /// model is a regression.
   std::optional<std::string> majority_class;
   double epsilon = 0.0;  ///< epsilon of everything that the run released; infinite without privacy
   double delta = 0.0;
-  /// Epsilon and delta of the training alone; set only if rows were held out.
+  /// Epsilon and delta of the training alone, without the noisy test figures of held-out rows; set
+  /// only if rows were held out of the training data.
   std::optional<double> training_epsilon, training_delta;
-  /// Estimates from the noisy figures of held-out rows; empty if no rows are held out.
+  /// Estimates of accuracy and other metrics from the noisy figures of held-out rows; empty if no
+  /// rows are held out.
   std::vector<ErrorBar> held_out;
   Outcome outcome;
   double seconds = 0.0;  ///< duration of the training [s]
@@ -38,7 +42,8 @@ struct RunResult {
 };
 
 nlohmann::ordered_json to_json(const RunResult& result);
-/// Reads a result from JSON. Throws nlohmann::json::exception if a field has another type.
+/// Reads a run's result from JSON as to_json() writes it. Throws nlohmann::json::exception if a
+/// field has a wrong type.
 RunResult result_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace cudp

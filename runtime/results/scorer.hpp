@@ -13,11 +13,12 @@
 
 namespace cudp {
 
-/// Which rows to score with a model, and which columns to keep with the scores.
+/// Which rows to score with a model (i.e. compute its outputs for), and which columns to keep with
+/// the scores.
 struct ScoringRequest {
-  /// Location of the rows, as for load_test_data(); the path "-" is a table on standard input. A
-  /// schema is needed only for models of earlier versions. If there is one, it must match the
-  /// model's.
+  /// Data set or file with the rows; the path "-" is a table on standard input. Its schema may be
+  /// left out, unless the model was made by an earlier version that did not store one. If it is
+  /// given, it must match the schema of the model.
   DataRequest data;
   bool labels = true;      ///< if false, labels may be absent and are not used
   bool ids = false;        ///< keep the cells of the id column, if the table has one
@@ -26,7 +27,7 @@ struct ScoringRequest {
   int threads = 0;  ///< number of CPU threads; 0 for all cores
 };
 
-/// Consecutive rows and the model's outputs for them.
+/// A block of consecutive rows: the model's outputs for them, and the columns that were to be kept.
 struct ScoredBlock {
   std::uint64_t first_row = 0;  ///< index of the block's first row
   Predictions predictions;      ///< labels are 0 if they were not requested
@@ -34,8 +35,8 @@ struct ScoredBlock {
   TextList groups;              ///< [rows] cells of ScoringRequest::group_by, if set
 };
 
-/// Computes a released model's outputs for rows, in order. Tables and matrices are read in blocks,
-/// so that memory does not grow with the number of rows. Any other data set is one block.
+/// Computes a released model's outputs for rows, in order. Tables and arrays are read in blocks of
+/// rows, so that memory use does not grow with the number of rows. Any other data set is one block.
 class Scorer {
  public:
   /// model: must outlive the scorer. model_name: for messages. Throws InputError if the data cannot
@@ -47,8 +48,8 @@ class Scorer {
   Scorer(const Scorer&) = delete;
   Scorer& operator=(const Scorer&) = delete;
 
-  /// Reads and scores the next block. Returns false after the last one. Throws InputError on rows
-  /// that the schema does not allow.
+  /// Reads the next block of rows and computes the model's outputs for it. Returns false after the
+  /// last block. Throws InputError if a row has values that the schema does not allow.
   bool next(ScoredBlock& block);
 
   const std::string& data_name() const { return name_; }
@@ -60,8 +61,8 @@ class Scorer {
   void open_table(const DataRequest& data, const ScoringRequest& request);
   void open_matrix(const DataRequest& data, const ScoringRequest& request);
   void load(DataRequest data);
-  /// Applies the model's feature transforms to examples. Throws InputError if the result does not
-  /// fit the network's input.
+  /// Applies the transforms that the model needs before its network (such as principal components)
+  /// to examples, in place. Throws InputError if the result does not fit the network's input.
   void fit_to_network(Dataset& examples);
 
   const ReleasedModel& model_;
@@ -73,7 +74,8 @@ class Scorer {
   std::string name_;
   bool has_ids_ = false;
   std::unique_ptr<Stream> stream_;  ///< the table or matrix that is read; null if `whole_` is used
-  /// A data set that is one block; empty once next() has returned it.
+  /// A data set that is scored as one block; empty once next() has returned it, and if the rows are
+  /// read from `stream_`.
   std::optional<Dataset> whole_;
 };
 

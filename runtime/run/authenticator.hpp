@@ -25,8 +25,8 @@ class Authenticator {
   bool matches(std::string_view purpose, std::string_view bytes, std::string_view tag) const;
 
   /// Returns authentication codes of a training set, 16 bytes for each block of 256 examples.
-  /// (Blocks, so that each rank can compute the codes of its own range.) A code covers the
-  /// examples' features or word ids and labels, in order, their sampling indices and units of
+  /// (Blocks, so that each rank can compute the codes of its own range.) The code of a block
+  /// covers, in order, its examples' features or word ids, labels, sampling indices and units of
   /// privacy, and the index of the block in the whole set.
   std::string block_tags(const Dataset& train, int threads) const;
 
@@ -34,10 +34,10 @@ class Authenticator {
   SecretKey key_;
 };
 
-/// Combines the codes of all blocks of a data set into one authentication code of the data set.
-/// train: the data set, or on ranks the range of it that has the first example. block_tags: codes
-/// of all blocks, from Authenticator::block_tags(). part: name of the data set, which the code also
-/// covers.
+/// Combines the authentication codes of all blocks of a data set into one code of the whole data
+/// set. train: the data set; if it is distributed over ranks (processes), the range of rank 0.
+/// block_tags: codes of all blocks, from Authenticator::block_tags(). part: a name of the data set,
+/// which the code also covers.
 std::string data_tag(const Authenticator& authenticator, const Dataset& train,
                      const std::string& block_tags, std::string_view part = "data");
 
@@ -48,11 +48,12 @@ struct AuthenticatedFile {
 };
 
 /// Writes `content` with its authentication code to a file, atomically, and syncs it to disk. Only
-/// the owner can read it. purpose: as for Authenticator::tag().
+/// the file's owner can read it. purpose: kind of file; equal contents have different codes for
+/// different purposes.
 void write_authenticated(const std::filesystem::path& path, std::string_view purpose,
                          std::string_view content, const Authenticator& authenticator);
-/// Reads a file and its authentication code, without checking the code. Throws Error if it cannot
-/// be read.
+/// Reads a file and the authentication code in its last line, without checking the code. Throws
+/// Error if the file cannot be read.
 AuthenticatedFile read_authenticated(const std::filesystem::path& path);
 
 }  // namespace cudp

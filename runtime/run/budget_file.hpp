@@ -8,18 +8,20 @@
 
 namespace cudp {
 
-/// Budget files to which a training is charged, in addition to its own budget. A budget file has
-/// one privacy budget that several trainings share. Stored in TrainConfig::of; a config read from a
-/// file has none, and a resumed run reads them from its folder.
+/// Paths of budget files. A budget file has one privacy budget that several trainings share; the
+/// cost of a training is charged to each of these files, in addition to the training's own budget.
+/// A part of the training's config in memory, never of a config file; a resumed run reads the paths
+/// from its folder.
 struct BudgetsInUse {
   std::vector<std::string> files;  ///< paths of the budget files
 };
 
-/// Holds an exclusive lock, between processes and threads, as long as the object lives. The
+/// An exclusive lock, between processes and threads, that is held as long as the object lives. The
 /// constructor waits until the lock is free.
 class FileLock {
  public:
-  /// path: a file, which is created if it does not exist. Throws Error with the system's reason.
+  /// path: a file that represents the lock; it is created if it does not exist. Throws Error if it
+  /// cannot be created or locked.
   explicit FileLock(const std::filesystem::path& path);
   ~FileLock();
   FileLock(FileLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
@@ -31,22 +33,23 @@ class FileLock {
   int file_;
 };
 
-/// A file with a privacy budget that several trainings share, and their charges. It is locked as
-/// long as the object lives.
+/// A file with a privacy budget that several trainings share, and the costs charged to it. The file
+/// is locked as long as the object lives.
 class BudgetFile {
  public:
   /// Locks and reads the file. Throws BudgetError if it is missing or damaged, because then it is
   /// unknown how much of the budget was spent.
   explicit BudgetFile(std::filesystem::path path);
 
-  /// Creates a budget file, or checks that an existing one has the same epsilon and delta. Throws
-  /// InputError if it has others, BudgetError if it is damaged or the budget is impossible.
+  /// Creates a budget file, or checks that an existing file has the same epsilon and delta. Throws
+  /// InputError if it has another budget, BudgetError if the file is damaged or if epsilon or delta
+  /// is out of range.
   static void create(const std::filesystem::path& path, double epsilon, double delta);
 
   privacy::RunFilter& filter() { return filter_; }
   const privacy::RunFilter& filter() const { return filter_; }
   const std::filesystem::path& path() const { return path_; }
-  /// Writes the current state to the file, atomically, and syncs it to disk.
+  /// Writes the budget and all charges to the file, atomically, and syncs it to disk.
   void save() const;
 
  private:

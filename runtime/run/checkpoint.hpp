@@ -10,8 +10,9 @@
 
 namespace cudp {
 
-/// Content of a checkpoint file: the state of a training, and facts that are compared when it is
-/// resumed, so that it continues with the same program on the same data.
+/// Content of a checkpoint file: the state of a training; and its settings, model, program and a
+/// code of its data, which are compared when the run is resumed, so that it continues with the same
+/// program on the same data.
 struct Checkpoint {
   TrainingState training;
   std::uint64_t parameters = 0;  ///< number of parameters of the model
@@ -23,18 +24,19 @@ struct Checkpoint {
   std::string data;  ///< authentication code of the training set (data_tag), under the run's key
   std::uint64_t key_check = 0;  ///< key_check() of the run's current random key
   /// Whether the ledger file was lost once and restored from a checkpoint, without the charges
-  /// after that checkpoint. This is harmless as long as the run has the same key and repeats the
-  /// same releases, but not if the key is lost too.
+  /// after that checkpoint. This is harmless as long as the run has the same random key, because it
+  /// then repeats exactly the same noisy values. If the key is lost too, the cost of what was
+  /// released is unknown.
   bool ledger_was_lost = false;
 };
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);
-/// Decodes a checkpoint. Throws Error, with the damaged part, if that fails. source: name of the
-/// file, for messages.
+/// Decodes the bytes of a checkpoint file. Throws Error if they are damaged; the message states
+/// which part. source: name of the file, for messages.
 Checkpoint decode_checkpoint(const std::string& bytes, const std::string& source);
 
-/// Writes FOLDER/checkpoint-STEP and syncs it to disk, then removes all but the two newest
-/// checkpoints.
+/// Writes a checkpoint, with its authentication code, to the file FOLDER/checkpoint-STEP and syncs
+/// it to disk. Then removes all but the two newest checkpoints.
 void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
                      const Authenticator& authenticator);
 
@@ -48,8 +50,8 @@ struct StoredCheckpoint {
   bool is_authentic(const Authenticator& authenticator) const;
 };
 
-/// Returns the newest undamaged checkpoint of a folder; nullopt if there is none. damaged: called
-/// with a message for each damaged checkpoint.
+/// Returns the newest undamaged checkpoint in a folder; nullopt if there is none. damaged: called
+/// with a message for the user for each damaged checkpoint.
 std::optional<StoredCheckpoint> newest_checkpoint(
     const std::filesystem::path& folder, const std::function<void(const std::string&)>& damaged);
 

@@ -37,13 +37,15 @@ class RunFolder {
   /// Text file that replaces everything else in release/ if the run has no privacy.
   std::filesystem::path no_privacy() const { return release("NO-PRIVACY.txt"); }
 
-  /// Text file with the reasons why a run's model must not be released, e.g. because it was seeded.
+  /// Text file with the reasons why a run's model must not be published, e.g. because its random
+  /// key came from a seed.
   std::filesystem::path not_for_release() const { return release("NOT-FOR-RELEASE.txt"); }
 
   std::filesystem::path log() const { return owner("log.txt"); }
   std::filesystem::path key() const { return owner("key"); }
-  /// File that records the random key (its key_check()) under which noisy test figures of held-out
-  /// rows were released. It is written just before the release.
+  /// File with a checksum of the random key under which the noisy test figures of held-out rows
+  /// were released. It is written just before the release, so that they are not released again
+  /// under another key.
   std::filesystem::path holdout_key() const { return owner("holdout-released"); }
   std::filesystem::path ledger() const { return owner("ledger"); }
   std::filesystem::path diagnostics() const { return owner("diagnostics.jsonl"); }
@@ -55,14 +57,14 @@ class RunFolder {
   std::filesystem::path root_;
 };
 
-/// An empty folder that was created for a new run.
+/// An empty folder that was created for a new run, and whether its parent folder was created, too.
 struct ReservedFolder {
   std::filesystem::path path;
   bool made_parent = false;
 };
 
-/// Creates the folder runs/NAME-TIME (TIME in UTC), with a number appended if that folder exists.
-/// Throws Error if it cannot be created.
+/// Creates a folder for a new run, runs/NAME-TIME (TIME in UTC), with a number appended if that
+/// folder exists already. Throws Error if it cannot be created.
 ReservedFolder reserve_run_folder(std::string name);
 
 /// A run folder under construction. It is created under a temporary name next to its final path,
@@ -70,12 +72,12 @@ ReservedFolder reserve_run_folder(std::string name);
 /// cannot be resumed.
 class NewRunFolder {
  public:
-  /// path: final path of the folder. Throws InputError if it exists and is not an empty folder;
-  /// Error if the folder cannot be created.
+  /// path: final path of the folder. Throws InputError if something exists there that is not an
+  /// empty folder; Error if the folder cannot be created.
   explicit NewRunFolder(std::filesystem::path path);
   explicit NewRunFolder(ReservedFolder reserved);
-  /// Unless publish() was called: removes the folder, and the final path if it was created for this
-  /// run.
+  /// Unless publish() was called: removes the folder with the temporary name, and the one at the
+  /// final path if it was created for this run.
   ~NewRunFolder();
   NewRunFolder(const NewRunFolder&) = delete;
   NewRunFolder& operator=(const NewRunFolder&) = delete;
@@ -91,7 +93,7 @@ class NewRunFolder {
   std::optional<UnfinishedFile> unfinished_, unfinished_path_, unfinished_parent_;
 };
 
-/// Throws InputError unless `path` does not exist or is an empty folder.
+/// Throws InputError if `path` exists and is not an empty folder.
 void check_free(const std::filesystem::path& path);
 
 /// Throws InputError if `path` is in the folder of a training that `cudp tune` started. Only the

@@ -11,16 +11,16 @@ namespace cudp {
 /// stay secret: with it, the noise can be computed and subtracted from the released values.
 void write_key(const std::filesystem::path& path, const RandomKey& key);
 
-/// Reads the key file; nullopt if it is missing or damaged.
+/// Reads a run's random key from its file; nullopt if the file is missing or damaged.
 std::optional<SharedKey> read_key(const std::filesystem::path& path);
 
 /// Overwrites the key file with zeros, syncs it to disk and removes it. Does the same with a
-/// temporary key file that a crash may have left. Does nothing if there is none. (A copy-on-write
-/// file system, or a disk that moves its blocks, may keep old blocks.)
+/// temporary key file that a crash may have left. Does nothing if there is no such file. (A
+/// copy-on-write file system, or a disk that moves its blocks, may keep old blocks.)
 void erase_key(const std::filesystem::path& path);
 
 /// Returns a 64-bit checksum of a key, to check whether two keys are the same. It reveals 64 of the
-/// key's 256 bits, so it must stay in the private folder, too.
+/// key's 256 bits, so it must be stored only in the run's private folder, like the key.
 std::uint64_t key_check(const RandomKey& key);
 
 }  // namespace cudp

@@ -9,11 +9,12 @@
 namespace cudp {
 
 /// Writes a run's progress to a file for a monitoring system, in the textfile format of Prometheus'
-/// node exporter. The file has the numbers of the progress bar, which are public. It is replaced
-/// atomically, at most once a second.
+/// node exporter. The file has the numbers that the progress bar shows (step, epsilon, ...), which
+/// are public. It is replaced atomically, at most once a second.
 class MetricsFile {
  public:
-  /// run: name of the run, used as a label. Throws InputError if the file cannot be written.
+  /// path: path of the file. run: name of the run, with which each number in the file is labelled.
+  /// Throws InputError if the file cannot be written.
   MetricsFile(std::filesystem::path path, const std::string& run, Reporter& reporter);
 
   void progressed(const Progress& progress);
@@ -22,7 +23,8 @@ class MetricsFile {
   /// is running.
   void ended();
 
-  /// Returns the content of the file. checkpoint: time of the last checkpoint, if there is one.
+  /// Returns the content of the file for a run. running: whether the training is in progress.
+  /// checkpoint: time of the last checkpoint; nullopt if there is none. now: the current time.
   /// Times are in seconds since 1970.
   static std::string text(const std::string& run, const Progress& progress, bool running,
                           std::optional<double> checkpoint, double now);

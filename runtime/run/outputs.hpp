@@ -19,24 +19,24 @@ std::string note_of(const std::vector<std::string>& reasons);
 /// Writes the results of a run, and decides for each file whether it goes into release/ or, if it
 /// is not for release, into private/. Without privacy all results go into private/, and release/
 /// has a note that states so. Metrics on test rows that are not public go into private/. No picture
-/// of held-out rows is drawn: whether gnuplot accepts their numbers, and which files exist, would
-/// reveal something about them.
+/// of rows held out of the training data is drawn, because whether a picture exists could reveal
+/// something about these rows.
 class Outputs {
  public:
   Outputs(RunFolder folder, const Experiment& experiment);
 
-  /// Writes the complete settings.
+  /// Writes all settings of the run to config.toml.
   void write_config(const TrainConfig& config) const;
-  /// Writes the certificate; nothing without privacy. If it states reasons why the run must not be
-  /// released, other than that it is not finished, also writes these to NOT-FOR-RELEASE.txt in
-  /// release/.
+  /// Writes the privacy certificate, privacy.json. Writes nothing if the run has no privacy. If the
+  /// certificate states reasons why the run must not be published, other than that it is not
+  /// finished, also writes these reasons to NOT-FOR-RELEASE.txt in release/.
   void write_certificate(const privacy::Certificate& certificate) const;
-  /// Writes the report pages of release/ (runtime/report/pages.hpp), made from this certificate and
-  /// the other files of release/; nothing without privacy. Call it before write_certificate(), so
-  /// that a finished run with a certificate has its pages.
+  /// Writes the pages of release/ (report, privacy statement, model card), made from this
+  /// certificate and the other files in release/. Writes nothing if the run has no privacy. Call it
+  /// before write_certificate(), so that a finished run with a certificate has its pages.
   void write_pages(const privacy::Certificate& certificate) const;
-  /// Writes the lines of metrics so far. Does not sync them to disk, because a later checkpoint
-  /// writes them again.
+  /// Writes the lines of metrics so far to metrics.jsonl. Does not sync the file to disk, because
+  /// it is written again after a later checkpoint.
   void write_metrics(const std::vector<MetricsRow>& metrics) const;
   /// Writes all lines of metrics of a complete run and syncs them to disk. Call before
   /// write_pages(), which reads them; otherwise a crash could leave pages that do not agree with
@@ -45,16 +45,17 @@ class Outputs {
   /// Writes the model, for a model of texts also its vocabulary, and for a model of a table its
   /// schema.
   void write_model(const ReleasedModel& model) const;
-  /// Writes the released figures of held-out rows. classes: names of the classes.
+  /// Writes the released noisy test figures of held-out rows to holdout.json. classes: names of the
+  /// classes; empty for a regression model.
   void write_holdout(const HoldoutFigures& figures, const std::vector<std::string>& classes) const;
-  /// Writes the evaluation on the test set, and starts to draw its pictures. Draws none for
-  /// held-out rows, or if `pictures` is null.
+  /// Writes the evaluation on the test set to evaluation.json, and starts to draw its pictures (ROC
+  /// curves etc.). Draws no pictures for held-out rows, or if `pictures` is null.
   void write_evaluation(const Evaluation& evaluation, const std::vector<std::string>& classes,
                         const std::string& title, Pictures* pictures) const;
-  /// Returns the metrics without the numbers that must stay in private/.
+  /// Returns the lines of metrics without those test metrics that must stay in private/.
   std::vector<MetricsRow> public_part(const std::vector<MetricsRow>& metrics) const;
   /// Starts to draw a picture of test metric and epsilon over epochs. Returns false if there are no
-  /// lines of metrics.
+  /// lines of metrics, so that there is nothing to draw.
   bool start_curves(const std::vector<MetricsRow>& metrics, const std::string& model,
                     const privacy::Certificate& certificate, Pictures& pictures) const;
 
@@ -73,7 +74,7 @@ class Outputs {
   bool has_holdout_;       ///< whether rows are held out; their number may be 0
   bool has_private_test_;  ///< metrics of test rows must stay in private/
   bool test_is_public_;
-  /// Metric to draw in the picture of curves, if the user or the schema states one; or "".
+  /// Key of the metric to draw over epochs, if the user or the schema states one; otherwise "".
   std::string metric_;
 };
 

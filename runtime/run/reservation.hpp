@@ -13,12 +13,12 @@
 
 namespace cudp {
 
-/// Returns a description of the unit of privacy of these data. A budget file accepts only trainings
-/// with the same description.
+/// Returns a text that describes the unit of privacy of these data (a row, or the rows with the
+/// same value in a column). A budget file accepts only trainings whose text is the same.
 std::string protected_unit(const DataSplit& data);
 
-/// Charges one training to budget files (BudgetFile), whose budgets several trainings share.
-/// Charges are on disk before the training releases anything, and are never undone.
+/// Charges one training to budget files (BudgetFile), whose budgets several trainings share. A
+/// charge is on disk before the training releases anything, and is never undone.
 ///
 /// If the number of examples is private, a training is planned only after a noisy number was
 /// released. It is then charged in two steps: an estimate before that release, and the cost of the
@@ -33,27 +33,31 @@ class Reservation {
   bool has_budgets() const { return !files_.empty(); }
 
   /// Charges an estimate for a training that is about to release the noisy number of its examples;
-  /// does nothing if the number is public. Throws BudgetError, with the rest of the budget, if a
-  /// budget does not suffice; no file is charged then.
+  /// does nothing if the number is public. Throws BudgetError if the budget in one of the files
+  /// does not suffice; the message states what is left of it, and no file is charged.
   void charge_count(const Training& training);
-  /// Charges the cost of the training's plan, in place of the estimate if there is one. Throws
-  /// BudgetError if a budget does not suffice; no file is charged then.
-  void charge_plan(const Training& training);
-  /// Charges the whole training once more, because its key was lost and steps will be repeated.
-  void charge_again(const Training& training);
-  /// Charges trainings that together are (epsilon, delta)-DP for this unit of privacy, a
-  /// description as of protected_unit(). Throws BudgetError if a budget does not suffice; no file
+  /// Charges the planned cost of the whole training; it replaces the estimate of charge_count() if
+  /// there is one. Throws BudgetError if the budget in one of the files does not suffice; no file
   /// is charged then.
+  void charge_plan(const Training& training);
+  /// Charges the cost of the whole training once more, because its random key was lost, so that
+  /// steps will be repeated with new noise.
+  void charge_again(const Training& training);
+  /// Charges the cost of several trainings that together are (epsilon, delta)-DP. unit: description
+  /// of their unit of privacy, from protected_unit(). Throws BudgetError if the budget in one of
+  /// the files does not suffice; no file is charged then.
   void charge_stated(const std::string& unit, double epsilon, double delta);
 
-  /// Writes the paths of the budget files into the run's folder, for a resume.
+  /// Writes the paths of the budget files into the run's folder, where a later process that resumes
+  /// the run reads them.
   void write(const RunFolder& folder) const;
   static BudgetsInUse read(const RunFolder& folder);
 
  private:
   struct CostBounds {
-    /// Alternative bounds on the cost of the same training; the first that fits the budget is
-    /// charged. Each is a list of parts that are composed; an empty list is no bound.
+    /// Functions that compute alternative upper bounds on the privacy cost of the same training;
+    /// the first bound that fits into the budget is charged. A bound is a list of costs that are
+    /// composed. If a function returns an empty list, it has no bound.
     std::vector<std::function<std::vector<privacy::RunSpending>()>> bounds;
     double factor = 1.0;  ///< safety factor on the Renyi divergence
     std::string unit;
@@ -64,7 +68,8 @@ class Reservation {
 
   std::vector<std::string> files_;
   std::string note_;
-  /// Index of this training's charge in each budget file; empty before the first charge.
+  /// For each budget file, the index of this training's charge in it; empty before the first
+  /// charge.
   std::vector<std::size_t> charged_;
 };
 

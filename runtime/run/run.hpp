@@ -23,7 +23,7 @@ namespace cudp {
 
 /// Callbacks of a program (such as the Python module) that trains in its own process instead of
 /// starting `cudp`. The training thread calls them. No signal handler is installed then; the
-/// program stops a training by interrupts().
+/// program stops a training by returning true from interrupts().
 class RunCaller {
  public:
   RunCaller() = default;
@@ -38,8 +38,8 @@ class RunCaller {
   virtual void measured(const std::vector<MetricsRow>& rows) = 0;
 };
 
-/// A training together with its folder. Stores everything that is needed to resume it, and reports
-/// to the user.
+/// A training together with its folder on disk. Stores in the folder everything that is needed to
+/// resume the training, and reports progress to the user.
 class Run final : public TrainingObserver {
  public:
   /// experiment: result of prepare(). caller: callbacks of a program that trains in its own
@@ -58,8 +58,8 @@ class Run final : public TrainingObserver {
   std::unique_ptr<Training> training;
   Reservation reservation;  ///< charges to budget files that several trainings share
 
-  /// Starts to write a TensorBoard event file, if the settings ask for one. Call it when the run
-  /// has its folder and its metrics so far.
+  /// Starts to write a TensorBoard event file, if --tensorboard is set. Requires that the run has
+  /// its folder and, if it is resumed, the metrics of its earlier steps.
   void open_events();
 
   /// Returns the object that writes the run's results.
@@ -69,18 +69,18 @@ class Run final : public TrainingObserver {
   /// Writes a certificate of the planned training, which states that the run is not finished. The
   /// final certificate replaces it, so a killed run never leaves results without a certificate.
   void write_plan_certificate() const;
-  /// Prints what is trained, and the privacy guarantee, for the user.
+  /// Prints for the user what is trained, on which data, and with which privacy guarantee.
   void describe() const;
-  /// Trains to the end. Throws Error, with the command that resumes, if a signal or the caller
-  /// interrupts it.
+  /// Trains to the last step. Throws Error if a signal or the caller interrupts the training; the
+  /// message has the command that resumes it.
   void advance();
 
   /// Writes the ledger to the run's folder and syncs it to disk before it returns.
   void charged(const privacy::Ledger& ledger) override;
   void opens(const Training& training) override;
-  /// Moves the folder to its final path and writes a certificate for the release of the noisy
-  /// number of examples. Then throws an error with the text of `reason`, which may reveal that
-  /// number.
+  /// Called if the training cannot start with the noisy number of examples that was just released.
+  /// Moves the folder to its final path and writes a certificate for the release of that number.
+  /// Then throws an error with the text of `reason`, which may reveal the noisy number.
   void refused(const Training& training, const Error& reason) override;
   void planned(const Training& training) override;
   void checkpoint_due(const Training& training) override { save_checkpoint(training); }
@@ -96,7 +96,8 @@ class Run final : public TrainingObserver {
   bool interrupts() override;
 
   Reporter& reporter() const { return reporter_; }
-  /// Opens the progress file of --metrics-file, if it is set. Throws InputError.
+  /// Starts to write the progress file for a monitoring system, if --metrics-file is set. Throws
+  /// InputError if the file cannot be written.
   void open_metrics_file();
 
  private:
@@ -114,7 +115,7 @@ class Run final : public TrainingObserver {
 /// run's folder, with a checkpoint before the first step. release_observer: receives all released
 /// values; may be null. caller: callbacks of a program that trains in its own process, or null.
 /// release_observer, ranks and caller must outlive the run; this process is rank 0 of `ranks`.
-/// Throws InputError, BudgetError.
+/// Throws InputError if settings or data are not valid, BudgetError if the budget does not suffice.
 std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
                                ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
                                RunCaller* caller = nullptr);
@@ -122,8 +123,9 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
 /// Opens an interrupted run at its newest undamaged checkpoint. `flags` may change only settings
 /// that do not affect the result. arrays: the run's data, if it began with arrays of the calling
 /// program. budgets: budget files that are charged; must be those that the run began with. data:
-/// data already in memory, to be used instead of reading files. Other arguments as for start_run().
-/// Throws InputError, BudgetError.
+/// data already in memory, to be used instead of reading files. release_observer, ranks and caller:
+/// as for start_run(). Throws InputError if flags or data differ from those of the run, BudgetError
+/// if the budget does not suffice.
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
                                 RunCaller* caller = nullptr, const ArraysInUse& arrays = {},
@@ -138,15 +140,17 @@ void check_events(const TrainConfig& config, const std::filesystem::path& folder
 std::string resume_command(const std::string& run);
 
 /// Returns the result of the run that --resume names, if it is complete; nullopt if it is not.
-/// Throws InputError if the run is one of the trainings inside a tuning (`cudp tune`), or, with the
-/// name of the setting, if `flags` would change a setting of the run.
+/// Throws InputError if the run is a single training of `cudp tune`, which only the tuning may
+/// resume, or if `flags` would change a setting of the run; the message then has the setting's
+/// name.
 std::optional<RunResult> finished_result(const Settings& flags);
 
 /// Whether pictures of the results are drawn at the end of a run.
 enum class DrawPictures { yes, no };
 
-/// Trains to the end, writes the results, and removes the key and the checkpoints. Throws Error,
-/// with the command that resumes, if a signal or the caller interrupts it.
+/// Trains to the last step, writes the results, and removes the random key and the checkpoints.
+/// Throws Error if a signal or the caller interrupts the training; the message has the command that
+/// resumes it.
 RunResult train(Run& run, DrawPictures draw = DrawPictures::yes);
 
 /// Returns the result that a run has stored in its folder; nullopt if the run is not complete.

@@ -12,36 +12,38 @@
 
 namespace cudp {
 
-/// An interrupted run, read from its folder.
+/// An interrupted run, as read from its folder: checkpoint, random key, ledger and settings.
 struct StoredRun {
   RunFolder folder;
   FolderLock lock;
   Checkpoint checkpoint;
   /// Random key of the run; nullopt if it is lost, or if the user requested fresh noise. Without
-  /// it, steps that are repeated are new releases and are charged again.
+  /// the key, repeated steps get new noise, so their privacy cost is charged again.
   std::optional<SharedKey> key;
   privacy::Ledger ledger;
-  /// Whether the ledger was lost and restored from a checkpoint, now or earlier.
+  /// Whether the run's ledger file was lost and restored from a checkpoint, either at this resume
+  /// or at an earlier one.
   bool ledger_was_lost = false;
   TrainConfig config;  ///< settings of the run, with the changes by the flags of the resume
   std::string why;     ///< message for the user: why there is no key; "" if there is one
 };
 
 /// Opens the folder that --resume names, at its newest intact checkpoint. Throws InputError if it
-/// is not a run folder, if flags would change the experiment, or if the checkpoint or the ledger
-/// was not written by the run. Throws BudgetError if it cannot be determined how much of the budget
-/// was spent.
+/// is not a run folder, if flags would change the result of the training, or if the checkpoint or
+/// the ledger was not written by this run. Throws BudgetError if it cannot be determined how much
+/// of the budget was spent.
 StoredRun open_stored_run(const Settings& flags, Reporter& reporter);
 
 /// Checks that `experiment` matches the stored run; throws InputError if data, model or unit of
 /// privacy differ. If the run has its key, repeated steps draw the same noise as before; then
 /// program, arithmetic and training examples, in order, must be the same to the bit, because the
 /// same noise on two different sums would reveal their difference. If rows are held out, all
-/// examples must be the same in any case.
+/// examples must be the same even if the key is lost.
 void check_same_run(const StoredRun& run, const Experiment& experiment);
 
-/// Returns whether the data are, to the bit and in order, those that the run began with. Requires
-/// the run's key, or held-out rows.
+/// Returns whether the data of `experiment` are, to the bit and in order, those that the run began
+/// with. Requires that the run still has its random key, or that rows are held out (then the
+/// checkpoint stores a key for this comparison).
 bool has_data_of(const StoredRun& run, const Experiment& experiment);
 
 /// Returns the name of the column that is the data's unit of privacy; "" if each row is a unit.
@@ -51,11 +53,12 @@ std::string unit_name(const DataSplit& data);
 void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger,
                   const Authenticator& authenticator);
 
-/// Returns the code by which a checkpoint recognises its training set: a keyed hash of the data,
-/// and one of their meaning (the schema, the loss). If rows are held out, the hash covers training
-/// and held-out rows together, and its key is the one that decided which rows are held out, which
-/// stays when the run gets a new key. Requires that show_features has not been called. With several
-/// ranks, only rank 0 calls it; it lets the other ranks compute the codes of their own examples.
+/// Returns the text by which a checkpoint recognises its training set: a keyed hash of the data,
+/// and a keyed hash of their meaning (the schema, the loss). If rows are held out, the hash covers
+/// training and held-out rows together, and its key is the one that decided which rows are held
+/// out, which stays when the run gets a new key. Requires that inputs have not been converted with
+/// noisy statistics yet (show_features()). With several ranks, only rank 0 calls it; it lets the
+/// other ranks compute the codes of their own examples.
 std::string data_tag_of(const Experiment& experiment, const RandomKey& key);
 
 }  // namespace cudp

@@ -7,13 +7,15 @@
 
 namespace cudp {
 
-/// Returns all options of `cudp train`: general ones, and those of the methods
-/// (methods/registry.hpp).
+/// Returns all options of `cudp train`: general ones, and those of each training method (DP-SGD,
+/// DPIS, ...).
 const std::vector<Option>& train_options();
 
-/// Returns the option of `options` with this key; null if there is none.
+/// Returns the option with this key (its name, such as "batch") in the list `options`; null if
+/// there is none.
 const Option* find_option(const std::vector<Option>& options, std::string_view key);
-/// Returns the option of `cudp train` with this key; null if there is none.
+/// Returns the option of `cudp train` with this key (its name, such as "batch"); null if there is
+/// none.
 const Option* find_option(std::string_view key);
 
 std::vector<std::string> option_keys();

@@ -7,17 +7,17 @@
 
 namespace cudp {
 
-/// Returns the names of the presets, tuned settings that come with the program:
-/// settings/presets/*.toml.
+/// Returns the names of the presets. A preset is a set of tuned settings for a data set that comes
+/// with the program.
 std::vector<std::string> preset_names();
 
-/// Returns the settings of a preset, including those in its table for this method. Throws
-/// InputError, naming the nearest preset, if there is none of that name.
+/// Returns the settings of a preset, including those in its TOML table for this training method.
+/// Throws InputError if there is no preset of that name; the message suggests the nearest one.
 Settings preset_settings(const std::string& name, std::string_view method = "");
 
-/// Returns the name of the preset for this data set and these features, which is for this method or
-/// for no particular one; "" if there is none. If there are several, returns the one with this
-/// model, or else the last.
+/// Returns the name of a preset that was tuned for this data set and these features, and for this
+/// training method or for no particular method; "" if there is none. If several presets match,
+/// returns one that states this model, or else the last of them.
 std::string preset_for(std::string_view dataset, std::string_view features = "none",
                        std::string_view method = "dpsgd", std::string_view model = "");
 

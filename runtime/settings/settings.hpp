@@ -7,21 +7,24 @@
 
 namespace cudp {
 
-/// Applies the settings of one source to `config`. Throws InputError on values out of range and on
-/// two settings that contradict each other.
+/// Sets the members of `config` for which `settings` (from one source: flags, a file or a preset)
+/// has values. Throws InputError on values out of range and on two settings that contradict each
+/// other.
 void apply_settings(const Settings& settings, TrainConfig& config);
 
 /// Returns the config that results from all sources of settings, in rising priority: defaults,
-/// preset, config file, flags. notes: receives messages for the user. Throws InputError.
+/// preset, config file, flags. notes: receives messages for the user. Throws InputError if a
+/// setting is not valid, or if settings contradict each other.
 TrainConfig resolve_config(const Settings& flags, std::vector<std::string>& notes);
 
-/// Returns the stored config of a run that is resumed, with the changes by flags. Throws
-/// InputError, naming the setting, if the flags would change the experiment.
+/// Returns the config with which a run is resumed: the stored config, changed by the flags of the
+/// resume. Throws InputError if a flag would change the result of the training, not only how it is
+/// executed; the message has the name of the setting.
 TrainConfig resolve_resumed(const Settings& flags, const TrainConfig& stored);
 
 /// Throws InputError unless all settings that the privacy guarantee needs are set, and all settings
-/// fit together and fit the method. May change `config`: the method computes some settings from
-/// others (MethodEntry::complete).
+/// are consistent with each other and with the training method. May change `config`, because a
+/// method can compute settings that are not set from others.
 void check_complete(TrainConfig& config);
 
 enum class Audience {
@@ -29,7 +32,8 @@ enum class Audience {
   owner     ///< all settings, as a resume needs them
 };
 
-/// Returns a config as TOML that reads back as the same config.
+/// Returns a config as TOML text that can be read back. audience: who will read it, the public or
+/// the run's owner, which decides whether all settings are included.
 std::string write_config(const TrainConfig& config, Audience audience);
 
 }  // namespace cudp

@@ -5,9 +5,10 @@
 
 namespace cudp {
 
-/// Returns names of options in Opacus, JAX-Privacy, TensorFlow Privacy, diffprivlib and
-/// scikit-learn, with the corresponding option of cudp, for error messages. A name may stand for
-/// different options in different commands.
+/// Returns a list of names of options in Opacus, JAX-Privacy, TensorFlow Privacy, diffprivlib and
+/// scikit-learn, each with the corresponding option of cudp. If a user types such a name, the error
+/// message suggests that option. A name may correspond to different options in different commands
+/// of cudp.
 std::span<const Synonym> option_synonyms();
 
 }  // namespace cudp

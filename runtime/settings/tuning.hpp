@@ -6,16 +6,17 @@
 
 namespace cudp {
 
-/// Returns the learning rate that is used if no source sets one; it depends on the family of the
-/// optimizer.
+/// Returns the learning rate that is used if no flag, file or preset sets one; it depends on the
+/// optimizer (SGD, Adam, ...).
 double default_learning_rate(OptimizerKind optimizer);
 
 /// If the file or the flags choose another optimizer than a preset: removes from the preset the
-/// learning rate and the schedule, which were tuned for its own optimizer. Returns the removed
-/// settings.
+/// learning rate and the schedule, which were tuned for the preset's own optimizer. Returns the
+/// removed settings.
 Settings drop_tuning(Settings& preset, const Settings& file, const Settings& flags);
 
-/// A preset that a run uses, and the settings that were taken from it.
+/// The preset (tuned settings that come with the program) that a run uses, and which of its
+/// settings were removed.
 struct PresetUse {
   std::string name;
   bool typed = true;  ///< false: it was chosen automatically for the data set
@@ -24,13 +25,14 @@ struct PresetUse {
   TrainConfig alone;  ///< config that the preset gives without other sources
 };
 
-/// Returns a message with the name of the preset, and those of its settings that another source
-/// replaced.
+/// Returns a message for the user with the name of the preset, and with those of its settings that
+/// a file or a flag replaced.
 std::string preset_line(const PresetUse& use, const TrainConfig& resolved);
 
 /// If the method needs other settings than those of the preset: returns a message with the values
-/// that were tuned for another method, and the flags to type. Returns "" if the preset suits the
-/// method, has a table for it, or if `flags` or `file` already set what the method needs.
+/// that were tuned for another method, and the flags to type. Returns "" if the preset's values
+/// suit the method, if the preset has settings for this method, or if `flags` or `file` set what
+/// the method needs.
 std::string other_method_line(const PresetUse& use, const TrainConfig& resolved,
                               const Settings& file, const Settings& flags);
 

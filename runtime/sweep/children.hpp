@@ -11,16 +11,16 @@
 
 namespace cudp {
 
-/// A child process that has ended.
+/// A child process that has ended: its number, exit code and error message.
 struct EndedChild {
   std::size_t number = 0;  ///< argument `number` of start()
   Exit code = Exit::ok;
   std::string message;  ///< message of its error; "" if it succeeded
 };
 
-/// Child processes, each of which is a copy of this process and does one piece of work. Requires
-/// that this process has one thread. While an object lives, interrupt signals are queued for
-/// wait().
+/// Child processes, each forked from this process to do one piece of work, such as a training.
+/// Requires that this process has only one thread. While an object lives, interrupt signals to this
+/// process are queued, and wait() reports them.
 class ChildProcesses {
  public:
   ChildProcesses() = default;
@@ -28,17 +28,18 @@ class ChildProcesses {
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;
 
-  /// Starts a child process that calls `work` and exits. If `work` throws, the child's message and
-  /// exit code are those of the exception. Signals are queued in the child until `work` has
-  /// installed handlers and calls QueuedSignals::release(). Throws Error if the process cannot be
-  /// created.
+  /// Starts a child process that calls `work` and exits. number: chosen by the caller, returned
+  /// with the child by ended(). If `work` throws, the child's message and exit code are those of
+  /// the exception. Signals to the child are queued until `work` has installed handlers and calls
+  /// QueuedSignals::release(). Throws Error if the process cannot be created.
   void start(std::size_t number, const std::function<void(const QueuedSignals&)>& work);
   std::size_t running() const { return children_.size(); }
-  /// Waits until a child ends or an interrupt signal arrives. Returns whether it was a signal.
+  /// Waits until a child ends or this process receives an interrupt signal. Returns true if it
+  /// received a signal.
   bool wait();
   /// Sends SIGTERM to all children.
   void interrupt() const;
-  /// Returns the children that have ended since the last call.
+  /// Returns the child processes that have ended since the last call of this function.
   std::vector<EndedChild> ended();
 
  private:
@@ -53,7 +54,8 @@ class ChildProcesses {
 };
 
 /// Calls `work` in a child process and returns its result. If `work` throws, throws Error with the
-/// same message and exit code. An EndOnSignal of this process also ends the child.
+/// same message and exit code. A signal that ends this process through an EndOnSignal also ends the
+/// child.
 std::string answer_of_child(const std::function<std::string()>& work);
 
 }  // namespace cudp

@@ -10,10 +10,11 @@
 
 namespace cudp {
 
-/// Values to try for each setting of `cudp train`, by option key.
+/// For each setting, by its key (such as "batch"), the list of values to try.
 using SettingLists = std::map<std::string, std::vector<Setting>, std::less<>>;
 
-/// Flags of `cudp sweep` that are not settings of its runs.
+/// Flags of `cudp sweep` that concern the sweep as a whole (its folder, the number of processes,
+/// ...) and are not settings of its runs.
 struct SweepFlags {
   std::string file;          ///< TOML file with settings, lists of settings and these keys
   std::string out;           ///< folder of the sweep
@@ -25,41 +26,49 @@ struct SweepFlags {
   std::string share;  ///< "K/N": this process makes every N-th run, from the K-th on
 };
 
-/// Returns the options of SweepFlags.
+/// Returns the options of `cudp sweep` that concern the sweep as a whole, one for each member of
+/// SweepFlags.
 const std::vector<Option>& sweep_options();
 
-/// Settings and lists of a sweep.
+/// A sweep as the user describes it: for each setting of `cudp train` the values to try, and the
+/// flags of the sweep itself.
 struct SweepRequest {
   SettingLists lists;
   SweepFlags flags;
 };
 
-/// Returns the option of `cudp train` if a sweep may set it for its runs; null if not.
+/// Returns the option of `cudp train` with this key; null if there is none, or if a sweep may not
+/// set it for its runs.
 const Option* swept_option(std::string_view key);
 
-/// Parses a flag's values: parts between commas, unless a single value of the option may contain
-/// commas. Throws InputError.
+/// Parses the texts that the user gave for an option into a list of values. A text has several
+/// values with commas between them, unless a single value of this option may contain commas. place:
+/// where the texts were given, for messages. Throws InputError if a value is not valid.
 std::vector<Setting> parse_values(const Option& option, const std::vector<std::string>& texts,
                                   const std::string& place);
 
-/// Throws InputError if a value occurs twice in the list, because the same runs would then count as
-/// two settings.
+/// Throws InputError if a value occurs twice in a list of values to try, because the same training
+/// would then be made, and counted, twice.
 void check_distinct(const std::vector<Setting>& values);
 
-/// A command whose TOML file may have lists of settings and the command's own flags.
+/// Describes a command (`cudp sweep`, `cudp tune`) that reads a TOML file with lists of values for
+/// settings and with the command's own flags.
 struct ListCommand {
   const char* name = "";  ///< name of the command
   const std::vector<Option>& options;
   std::vector<std::string> only_flags = {};  ///< keys that a file may not set
 };
 
-/// Adds the settings of a TOML file to the lists of the command line, which take priority, and
-/// the command's own keys to `own`. given: keys of `own` that the command line sets. Throws
-/// InputError.
+/// Reads a TOML file with settings. Adds the values of settings of `cudp train` to `lists`, unless
+/// the command line has set them, and the command's own flags to `own`. given: own flags that the
+/// command line has set; the file does not change them. source: name of the file, for messages.
+/// Throws InputError if the file is not valid or has an unknown key.
 void add_lists_file(std::string_view toml, const std::string& source, const ListCommand& command,
                     const Settings& given, TrainConfig& own, SettingLists& lists);
 
-/// Adds the settings of a TOML file to the lists and flags of a request.
+/// Reads a TOML file with settings into a request, the user's description of a sweep or tuning:
+/// values of settings into request.lists, the command's own flags into request.flags. What the
+/// command line has set already is not changed. Other arguments as for the function above.
 template <class Request>
 void add_lists_file(std::string_view toml, const std::string& source, const ListCommand& command,
                     const Settings& given, Request& request) {
@@ -70,39 +79,44 @@ void add_lists_file(std::string_view toml, const std::string& source, const List
   request.flags = own.of<Flags>();
 }
 
-/// Adds the settings of a sweep's TOML file to a request. Flags of the command line take priority.
-/// given: keys of SweepFlags that the command line sets. Throws InputError.
+/// Adds the settings of a sweep's TOML file to a request. Flags of the command line take priority
+/// over the file. given: flags of the sweep itself that the command line sets. source: name of the
+/// file, for messages. Throws InputError if the file is not valid or has an unknown key.
 void add_sweep_file(std::string_view toml, const std::string& source, const Settings& given,
                     SweepRequest& request);
 
-/// Formats lists of settings as TOML that add_lists_file() reads.
+/// Returns lists of values for settings as TOML text that add_lists_file() reads.
 std::string lists_text(const SettingLists& lists);
-/// Formats the settings and the number of repeats as a sweep file.
+/// Returns the settings and the number of repeats of a sweep as TOML text, in the form of the file
+/// that `cudp sweep` reads.
 std::string sweep_text(const SweepRequest& request);
 
-/// A combination of settings, with which a sweep makes SweepFlags::repeats trainings.
+/// One combination of settings of a sweep, which makes one or more trainings with it
+/// (SweepFlags::repeats).
 struct SweepCell {
   Settings settings;
-  /// Settings of which the sweep has several values, with the text of this cell's value.
+  /// Settings of which the sweep has several values, each with this combination's value as text.
   std::vector<std::pair<std::string, std::string>> varied;
   TrainConfig config;
 };
 
-/// Returns "key value, key value" for the settings of which the sweep has several values; "" if
-/// there are none.
+/// Returns a description of a combination, "key value, key value", with those settings of which the
+/// sweep has several values; "" if there are none.
 std::string varied_text(const SweepCell& cell);
 
-/// Returns all combinations of the lists, the last setting varying fastest. Settings are in the
-/// order of train_options(). `config` stays unset: see resolve_cells(). Throws InputError if there
-/// are too many combinations, each counted `repeats` times.
+/// Returns all combinations of the listed values, the last setting varying fastest. Settings are in
+/// the order of the options of `cudp train`. The member `config` of the results stays unset until
+/// resolve_cells(). Throws InputError if the number of combinations times `repeats` is too large.
 std::vector<SweepCell> combinations_of(const SettingLists& lists, std::int64_t repeats = 1);
 
-/// Resolves the config of each combination. Throws InputError, with the settings, if one of them is
-/// not valid. notes: receives lines for the user that apply to all of them.
+/// Sets the member `config` of each combination: its settings, completed with presets and default
+/// values. notes: receives messages for the user that apply to all combinations. Throws InputError,
+/// with the combination's settings, if these are not valid.
 void resolve_cells(std::vector<SweepCell>& cells, std::vector<std::string>& notes);
 
-/// Returns all combinations of a sweep's settings, with their configs. notes: receives lines for
-/// the user that apply to all of them. Throws InputError.
+/// Returns all combinations of a sweep's settings, each with its complete config. notes: receives
+/// messages for the user that apply to all combinations. Throws InputError if there are too many
+/// combinations, or if the settings of one are not valid.
 std::vector<SweepCell> cells_of(const SweepRequest& request, std::vector<std::string>& notes);
 
 }  // namespace cudp

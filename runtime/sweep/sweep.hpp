@@ -14,13 +14,15 @@
 
 namespace cudp {
 
-/// Trainings of all combinations of some settings. The data are read once, and the accountant's
-/// results are shared. Each run is a process of its own, forked from this one, with a folder, a key
-/// of the operating system, a ledger and a certificate like any other run.
+/// A sweep: trainings with all combinations of the values that the user lists for some settings.
+/// The data are read once, and the trainings share a cache of results of the privacy accountant.
+/// Each training is a process of its own, forked from this one. Like any other run it has its own
+/// folder, a random key from the operating system, a privacy ledger and a certificate.
 class Sweep {
  public:
-  /// Resolves the settings of all runs, and finds those that an earlier call has finished. Writes
-  /// nothing. Throws InputError, also if the folder has another sweep.
+  /// Resolves the settings of all runs, and finds the runs that an earlier, interrupted sweep in
+  /// the same folder has finished. Writes nothing. Throws InputError if settings are not valid, or
+  /// if the folder has a sweep with other settings.
   Sweep(SweepRequest request, Reporter& reporter);
   Sweep(const Sweep&) = delete;
   Sweep& operator=(const Sweep&) = delete;
@@ -30,14 +32,15 @@ class Sweep {
   std::size_t size() const { return runs_.size(); }
   /// Returns the number of unfinished runs in this process's part of the sweep (--share).
   std::size_t runs_left() const;
-  /// Returns the number of runs at a time.
+  /// Returns the maximum number of runs that are made at the same time.
   int jobs() const;
 
-  /// Reads the data of the runs that are not finished, and plans each of them. Writes nothing. If a
-  /// run would fail before its first release, throws its error.
+  /// Reads the data of the runs that are not finished, and computes the planned privacy cost of
+  /// each of these runs. Writes nothing. If a run would fail before it releases anything, throws
+  /// the error with which it would fail.
   void prepare();
 
-  /// Returns the privacy cost of each run of the whole sweep. Call after prepare().
+  /// Returns the planned privacy cost of each run of the whole sweep. Call after prepare().
   std::vector<PlannedSpending> spendings() const;
 
   /// Makes all unfinished runs of this process's part of the sweep (--share). Creates the folder
@@ -46,14 +49,15 @@ class Sweep {
   /// fails or a signal interrupts it; the runs in progress are then ended with a checkpoint.
   void run(std::optional<EndOnSignal>& end);
 
-  /// Returns the results so far.
+  /// Returns the table of the sweep's results, with all runs that are finished so far.
   SweepTable table() const;
-  /// Writes the table to files: the part that may be released into release/, the whole table into
-  /// private/.
+  /// Writes the table of results into the sweep's folder: the part that may be published into
+  /// release/, the whole table into private/.
   void write(const SweepTable& table) const;
 
   const std::filesystem::path& folder() const { return folder_; }
-  /// Returns whether the metrics of at least one run must stay in private/.
+  /// Returns whether the table has metrics of at least one run that must not be published, because
+  /// they were measured on private rows without noise.
   static bool has_private_part(const SweepTable& table);
 
  private:
@@ -65,7 +69,8 @@ class Sweep {
   std::string run_name(std::size_t run) const;
   std::string description(std::size_t run) const;
   bool is_over(std::size_t run) const;
-  /// Returns the config that a run is trained with: its folder as `out`, and the data in memory.
+  /// Returns the config with which a run is trained: the settings of its combination, with the
+  /// run's folder as `out`, and with the data that are in memory already.
   TrainConfig config_of(std::size_t run) const;
   void make_folder();
   void report(std::size_t run) const;

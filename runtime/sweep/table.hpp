@@ -18,21 +18,24 @@ struct SweptRun {
   std::optional<RunResult> result;
 };
 
-/// The runs of one combination of settings.
+/// One combination of settings in the table of a sweep's results, and its runs.
 struct SweptCell {
   std::vector<std::string> settings;  ///< values, in the order of SweepTable::keys
   std::vector<SweptRun> runs;
 };
 
-/// Results of a sweep.
+/// Table of the results of a sweep: its combinations of settings, each with the results of its
+/// runs.
 struct SweepTable {
   std::vector<std::string> keys;  ///< settings of which the sweep has several values
   std::vector<SweptCell> cells;
-  /// Privacy of all runs together; empty if there is no bound or no privacy.
+  /// Epsilon and delta of all runs of the sweep together; empty if they have no bound, or if a run
+  /// has no privacy.
   std::optional<double> epsilon, delta;
 };
 
-/// Figure of merit that a table shows: a metric of the test rows, or the first noisy figure of
+/// A figure by which the runs of a sweep are compared (such as test accuracy): its names, and a
+/// function that formats its values. It is a metric of the test rows, or the first noisy figure of
 /// held-out rows.
 struct SweptFigure {
   std::string key;
@@ -40,27 +43,30 @@ struct SweptFigure {
   std::string (*text)(double value);
 };
 
-/// Returns the table for release/: without times, without the metrics of runs whose test rows are
-/// not public, and without any result of runs that are not for release.
+/// Returns the part of a table of results that may be published: without durations, without the
+/// metrics of runs whose test rows are not public, and without any result of runs that must not be
+/// published.
 SweepTable released_part(SweepTable table);
 
-/// Returns the figures of merit of the table's runs; empty if no run has one. The first is the one
-/// that rows_of() and draw_sweep() show.
+/// Returns the figures by which the runs of the table can be compared, such as test accuracy and
+/// AUC; empty if no run has one. The first of them is the one that rows_of() and draw_sweep() show.
 std::vector<SweptFigure> figures_of(const SweepTable& table);
 
-/// Returns the value of a figure of a run; nullopt if it has none.
+/// Returns a run's value of the figure with this key (such as "test_accuracy"); nullopt if the run
+/// has no such figure.
 std::optional<double> figure_of(const RunResult& result, const std::string& key);
 
-/// Returns a row per combination of settings: its settings, and "mean +- deviation" of the first
-/// figure.
+/// Returns rows for the user, one per combination of settings: the combination's settings, and
+/// "mean +- deviation" over its runs of the first figure of figures_of().
 std::vector<std::pair<std::string, std::string>> rows_of(const SweepTable& table);
 
 std::string cells_csv(const SweepTable& table);  ///< a line per cell, with mean and deviation
 std::string runs_csv(const SweepTable& table);   ///< a line per run
 nlohmann::ordered_json to_json(const SweepTable& table);
 
-/// Draws the first figure with error bars, over the first setting with several numbers. Returns
-/// false if there is nothing to draw, or no gnuplot. mode: permissions.
+/// Draws the first figure of figures_of(), e.g. test accuracy, with error bars, over the first
+/// setting that has several numeric values, as a PNG file. mode: permissions of the file. Returns
+/// false if there is nothing to draw, or if the program gnuplot is missing.
 bool draw_sweep(const SweepTable& table, const std::filesystem::path& picture, unsigned mode);
 
 }  // namespace cudp

@@ -22,14 +22,16 @@ namespace cudp {
 struct PlannedSpending {
   double epsilon = 0.0;  ///< infinite without privacy
   double delta = 0.0;
-  /// Text of the certificate of the plan, or of the run if it has begun; "" without privacy, or if
-  /// the plan depends on a noisy number of examples that is not released yet.
+  /// Text (JSON) of the certificate that states the planned cost, or of the run's own certificate
+  /// if the run has begun. "" without privacy, or if the plan depends on a noisy number of examples
+  /// that is not released yet.
   std::string certificate;
-  /// Keyed hash of the data (data_tag_of()), if the config has a key in KeysInUse; otherwise "".
+  /// Keyed hash of the training's data, under the key that the caller has given to the training
+  /// (KeysInUse); "" if it has given none.
   std::string data_tag = {};
 };
 
-/// Public facts about the data of a training, from its schema.
+/// Public properties of the data set of a training: its name, its schema, and its unit of privacy.
 struct DataFacts {
   std::string name;             ///< name of the data set
   std::string schema;           ///< text of the schema; "" if there is none
@@ -38,24 +40,25 @@ struct DataFacts {
   std::string protected_unit;   ///< description of the unit for budget files, from protected_unit()
 };
 
-/// Data in memory, and results of the accountant, that trainings of this process and of its child
-/// processes share.
+/// Data sets in memory, and results of the privacy accountant, that the trainings of a sweep or a
+/// tuning share: those in this process and in its child processes.
 class SharedData {
  public:
-  /// Reads the data of trainings with these settings, unless they are in memory already or cannot
-  /// be shared. Throws InputError.
+  /// Reads the data of trainings with these settings into memory, unless they are there already or
+  /// cannot be shared between trainings. Throws InputError if the data cannot be read.
   void load(const TrainConfig& config, Reporter& reporter);
   /// Returns the data in memory that a training with this config can use; null if there are none.
   std::shared_ptr<LoadedData> of(const TrainConfig& config) const;
-  /// Returns the config with the data in memory, if there are any for it. takes: whether the
-  /// training moves them out of memory instead of copying them (DataInUse).
+  /// Returns the config, changed so that the training uses the data in memory, if these have been
+  /// loaded for such a training. takes: whether the training moves them out of memory instead of
+  /// copying them (DataInUse).
   TrainConfig with_shared_data(TrainConfig config, bool takes) const;
-  /// Returns facts about the data of a training with this config, whether they are in memory or
-  /// not. Throws InputError.
+  /// Returns the public properties of the data of a training with this config, whether the data are
+  /// in memory or not. Throws InputError if the data set or its schema cannot be read.
   DataFacts facts(const TrainConfig& config) const;
-  /// Returns the privacy cost of a training with each of these configs. Draws no noise and writes
-  /// nothing. Reports the notes and warnings of the first. If a training would fail before its
-  /// first release, throws its error.
+  /// Returns the planned privacy cost of a training with each of these configs. Draws no noise and
+  /// writes nothing. Reports notes and warnings about the first config only. If a training would
+  /// fail before it releases anything, throws the error with which it would fail.
   std::vector<PlannedSpending> plan(const std::vector<TrainConfig>& configs,
                                     Reporter& reporter) const;
 
@@ -66,36 +69,41 @@ class SharedData {
 /// Returns whether a training with this config may run on a CUDA device.
 bool may_use_cuda(const TrainConfig& config);
 
-/// Returns the number of trainings to run at a time, at least 1. asked: number that the user set;
-/// if 0, as many as the cores allow, at most 8 on a CUDA device.
+/// Returns how many of these trainings to run at the same time, at least 1. asked: the number that
+/// the user set; if it is 0, returns the number of CPU cores divided by the number of threads of a
+/// training, but at most 8 if a training may use a CUDA device.
 int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t asked);
 
-/// Trains in the folder config.out, or continues the run in it. Called in a child process.
+/// Makes a training in the folder config.out, or resumes the run that is already there. Called in a
+/// child process. signals: queue of the signals that arrive before the training has its own
+/// handlers.
 void train_in_child(const TrainConfig& config, const QueuedSignals& signals);
 
-/// Returns whether a run has ended, i.e. has a result or was refused after its noisy number of
-/// examples was released.
+/// Returns whether the run in this folder has ended: it has a result, or it released the noisy
+/// number of its examples and then could not train within its budget.
 bool has_ended(const RunFolder& folder);
-/// Returns the status of a run's certificate; "" if there is none.
+/// Returns the status that a run's certificate states, such as finished; "" if there is no
+/// certificate.
 std::string certified_status(const RunFolder& folder);
 
-/// Locks the folder of a sweep or a tuning. If a call was killed, its runs in progress still hold
-/// the lock until they have stored a checkpoint; this waits for them. Throws Error if that takes
-/// too long.
+/// Locks the folder of a sweep or a tuning. If an earlier process of the sweep was killed, its
+/// child processes hold the lock until they have stored a checkpoint; this function waits for them.
+/// Throws Error if that takes too long.
 FolderLock lock_of_runs(const std::filesystem::path& folder, Reporter& reporter);
 
-/// Functions that train_all() calls to make numbered trainings in child processes. `train` is
-/// called in the child.
+/// Functions that train_all() calls for the trainings that it makes in child processes. A training
+/// is identified by a number that the caller of train_all() chooses. `train` makes the training; it
+/// is called in the child process.
 struct ChildWork {
   std::function<void(std::size_t number, const QueuedSignals&)> train;
-  /// Returns whether the training has ended (finished or refused). The exit code of its child
-  /// process may be any.
+  /// Returns whether the training has ended: it is finished, or it could not train within its
+  /// budget. Called after the training's child process has exited, whatever its exit code was.
   std::function<bool(std::size_t number)> is_over;
-  /// Called in this process for each training that has ended.
+  /// Called in the parent process for each training that has ended, e.g. to print its result.
   std::function<void(std::size_t number)> report;
 };
 
-/// Outcome of trainings in child processes.
+/// Outcome of train_all(): whether a signal interrupted it, and the first training that failed.
 struct EndOfTrainings {
   bool interrupted = false;
   Exit code = Exit::ok;    ///< exit code of the first training that failed
@@ -103,10 +111,11 @@ struct EndOfTrainings {
   std::string message;     ///< error message of that training
 };
 
-/// Makes the trainings with these numbers in child processes, at most `at_once` at a time. After a
-/// signal or a failure, the trainings in progress are ended with a checkpoint. end: handles signals
-/// until the first child starts and after the last one has ended. In between it does not exist,
-/// because its thread must not live while processes are forked.
+/// Makes trainings in child processes, at most `at_once` at the same time. numbers: the trainings,
+/// identified as in `work`. After a signal or a failure starts no more trainings, and ends those in
+/// progress with a checkpoint. end: handles signals until the first child starts and after the last
+/// one has ended. In between it does not exist, because its thread must not live while processes
+/// are forked.
 EndOfTrainings train_all(const std::vector<std::size_t>& numbers, int at_once,
                          const ChildWork& work, std::optional<EndOnSignal>& end);
 

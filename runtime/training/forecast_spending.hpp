@@ -6,18 +6,19 @@
 
 namespace cudp {
 
-/// Privacy cost of a training, as far as it is known before the training starts.
+/// Epsilon, delta and certificate of a planned training, as far as they are known before it starts.
 struct SpendingForecast {
   double epsilon = 0.0;  ///< epsilon of the whole run; infinite without privacy
   double delta = 0.0;
   /// Certificate of the planned run. Nullopt without privacy, or if the plan depends on a noisy
-  /// number of examples, which is not released here.
+  /// number of examples, because a forecast does not release it.
   std::optional<privacy::Certificate> plan;
 };
 
-/// Plans a training without starting it: draws no noise, charges nothing and writes nothing.
-/// Completes the config of `experiment` as starting the training would. Throws the InputError or
-/// BudgetError that the training would throw before its first release.
+/// Plans a training without starting it: draws no noise, charges nothing and writes nothing. Sets
+/// values in the config of `experiment` that the user left open, as the training itself would at
+/// its start. Throws the InputError or BudgetError that the training would throw before it releases
+/// anything.
 SpendingForecast forecast_spending(Experiment& experiment);
 
 }  // namespace cudp

@@ -9,40 +9,43 @@
 
 namespace cudp {
 
-/// Data set, and cache of accountant results, that several trainings of this process share. Keys,
-/// noisy numbers and ledgers are not shared: each run has its own.
+/// A data set in memory, and a cache of results of the privacy accountant, that several trainings
+/// of this process share. Random keys, noisy values and ledgers are not shared: each training has
+/// its own.
 struct LoadedData {
   DataSplit data;
   bool has_features = false;  ///< whether make_features() has been applied to the examples
   std::shared_ptr<privacy::AccountantMemo> memo;
 };
 
-/// Data in memory that a training uses instead of reading files; stored in TrainConfig::of. A
-/// config read from a file has none.
+/// Data in memory that a training uses instead of reading files. A part of the training's config in
+/// memory, never of a config file. The member `loaded` is null if the training reads files.
 struct DataInUse {
   std::shared_ptr<LoadedData> loaded;
   /// If true, the training moves the data out of `loaded`, because no other training of this
-  /// process needs them. If false, it copies them.
+  /// process will need the data. If false, it copies them.
   bool takes = false;
 };
 
-/// Cache of accountant results that trainings of this process share although each reads its own
-/// data; stored in TrainConfig::of. Null: each training has a cache of its own.
+/// Cache of results of the privacy accountant, shared by trainings of this process that each read
+/// their own data. A part of the training's config in memory. If the member `memo` is null, each
+/// training has a cache of its own.
 struct MemoInUse {
   std::shared_ptr<privacy::AccountantMemo> memo;
 };
 
-/// Returns a new cache of accountant results, to be shared by several trainings.
+/// Returns a new, empty cache of results of the privacy accountant, to be shared by several
+/// trainings.
 std::shared_ptr<privacy::AccountantMemo> memo_for_trainings();
 
 /// Returns a text of all settings that determine which data are read. Trainings whose texts are
-/// equal can share their data. "" if the data cannot be shared, because each run chooses held-out
-/// rows with a random key of its own (the split key); with the same split key from KeysInUse they
-/// can.
+/// equal can share their data. "" if the data cannot be shared, because each training draws
+/// held-out rows with a random key of its own. If the caller gives all of them the same key for
+/// that (KeysInUse), the data can be shared.
 std::string loading_key(const TrainConfig& config);
 
-/// Reads the data for all trainings whose loading_key() is that of `config`. If they train on the
-/// CPU, also computes the features. Throws InputError.
+/// Reads the data for all trainings whose settings have the same loading_key() as `config`. If they
+/// train on the CPU, also computes the features. Throws InputError if the data cannot be read.
 std::shared_ptr<LoadedData> load_for_trainings(const TrainConfig& config, Reporter& reporter);
 
 }  // namespace cudp

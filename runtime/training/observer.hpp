@@ -21,31 +21,34 @@ class TrainingObserver {
   TrainingObserver& operator=(const TrainingObserver&) = delete;
   virtual ~TrainingObserver() = default;
 
-  /// Called after releases were charged to the ledger. The releases may be made as soon as this
-  /// returns, so the observer must store the ledger on disk before it returns.
+  /// Called after the cost of noisy values that will be released was added to the ledger. Their
+  /// noise may be drawn as soon as this function returns, so the observer must store the ledger on
+  /// disk before it returns.
   virtual void charged(const privacy::Ledger&) {}
-  /// Called when the training starts, before any release.
+  /// Called when the training starts, before anything is released.
   virtual void opens(const Training&) {}
-  /// Called if, after the noisy number of examples was released, the privacy plan for it exceeds
-  /// the budget. The training then ends; that number is its only release.
+  /// Called if the noisy number of examples was released and it then turns out that a training on
+  /// this number of examples exceeds the budget. The training ends; it has released nothing else.
   virtual void refused(const Training&, const Error& /*reason*/) {}
-  /// Called when the number of examples is known, and the privacy plan is made and charged.
-  /// Computing features and training steps come next.
+  /// Called when the privacy plan (noise, number of steps) is made for the known number of
+  /// examples, and its cost is charged. The training computes features and makes its steps after
+  /// this.
   virtual void planned(const Training&) {}
   /// Called when the observer should store a checkpoint of the training's current state. Noise for
-  /// later steps has not been drawn yet, even if they are charged.
+  /// later steps has not been drawn yet, even if their cost is charged already.
   virtual void checkpoint_due(const Training&) {}
-  /// Called before the noisy test figures of held-out rows are released. The observer must first
-  /// record on disk that they are released under the current key, because they must not be released
-  /// again under another key.
+  /// Called before the noisy test figures of held-out rows are released. The observer must record
+  /// on disk, before it returns, that the figures are released under the current random key,
+  /// because they must not be released again under another key.
   virtual void holdout_due(const Training&) {}
   /// Called when a line of metrics was added. rows: all lines so far.
   virtual void measured(const std::vector<MetricsRow>& /*rows*/) {}
-  /// Called with exact, private statistics of an epoch; only with --unsafe-diagnostics.
+  /// Called after an epoch with exact statistics of it, which are private. Only called if the user
+  /// set --unsafe-diagnostics.
   virtual void diagnosed(std::uint64_t /*epoch*/, std::uint64_t /*step*/, const Diagnostics&) {}
   virtual void progressed(const Progress&) {}
-  /// Called when the training enters a phase, such as reading data. The observer may measure its
-  /// duration.
+  /// Called when the training enters a phase, such as reading data, so that the observer can
+  /// measure how long each phase takes.
   virtual void enters(const char* /*phase*/) {}
   virtual void warned(const std::string&) {}
   /// Returns whether the training should stop here, with a last checkpoint. Called between steps.

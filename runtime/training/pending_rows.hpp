@@ -14,21 +14,22 @@ namespace cudp {
 /// order in which they were added.
 class PendingRows {
  public:
-  /// Starts to compute an epsilon in another thread, by calling spent() once. Waits first if as
-  /// many computations are running as there are processors.
+  /// Starts to compute the epsilon of the next line of metrics in another thread, by calling
+  /// spent() once. Waits first if as many computations are running as there are processors.
   void start(std::function<double()> spent);
-  /// Adds a line of metrics, with the epsilon that the last start() computes. `row.epsilon` is
-  /// ignored.
+  /// Adds a line of metrics. Its epsilon is the result of the computation that the last call of
+  /// start() began; `row.epsilon` is ignored.
   void add(const MetricsRow& row);
-  /// Adds a line of metrics, with the epsilon that the last start() computes, and the test metrics
-  /// that another thread computes by calling test() once.
+  /// Adds a line of metrics. Its epsilon is the result of the computation that the last call of
+  /// start() began; its test metrics are computed in another thread, by calling test() once.
   void add(const MetricsRow& row, std::function<Metrics()> test);
 
   bool empty() const { return rows_.empty(); }
-  /// Removes and returns all complete lines before the first incomplete one. Throws what spent() or
-  /// test() threw.
+  /// Removes from the queue and returns all complete lines before the first one that is still being
+  /// computed. Does not wait. Throws the exception with which a computation of theirs ended.
   std::vector<MetricsRow> known();
-  /// Waits for all lines, and removes and returns them. Throws what spent() or test() threw.
+  /// Waits until all lines are complete, removes them from the queue and returns them. Throws the
+  /// exception with which a computation of theirs ended.
   std::vector<MetricsRow> all();
 
  private:

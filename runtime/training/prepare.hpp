@@ -35,80 +35,89 @@ struct Experiment {
   ModelInputs inputs;      ///< how inputs are computed from a table or from images
   std::string model_text;  ///< layers of the model, as TOML
   Network network;
-  /// Pre-trained weights of --init; nullopt: all weights are drawn.
+  /// Pre-trained weights from the file that --init names; nullopt if all weights are drawn at
+  /// random.
   std::optional<PublicWeights> initial = {};
-  /// Released noisy statistics (principal components, or means and variances) from which features
-  /// are computed. Empty before they are released, or if features need none. `data` has raw inputs
-  /// until then, and features afterwards.
+  /// Released noisy statistics of the training set (principal components, or scale and shift of
+  /// channels) with which inputs are converted to features. Empty before they are released, or if
+  /// features need none. Before their release `data` has raw inputs, afterwards features.
   std::vector<float> feature_release;
   Backend backend;
-  /// Public number of training examples, if it is not the number in `data`. An audit sets it,
-  /// because canaries that it leaves out of `data` must also be counted.
+  /// Public number of training examples, if it differs from the number in `data`; nullopt if it
+  /// does not. An audit, which trains with and without certain examples (canaries), sets it to
+  /// count those that it leaves out.
   std::optional<std::size_t> public_size = {};
-  /// Random key that decided which rows were held out into data.test; nullopt if none were. Every
-  /// checkpoint stores it: with another key, rows would move between training and test set.
+  /// Random key that decided which rows were held out for testing and moved to data.test; nullopt
+  /// if none were. Every checkpoint stores it, because with another key rows would move between
+  /// training and test set.
   std::optional<SharedKey> split_key = {};
 
-  /// Processes that train one model together. `data` has this rank's range of training and test
-  /// set. test_labels and test_targets are those of the whole test set on rank 0, and empty on
-  /// other ranks.
+  /// ranks: the processes that train one model together. `data` has this process's range of the
+  /// training and test set. test_labels and test_targets: labels and targets of the whole test set
+  /// on rank 0, empty on other ranks.
   Ranks* ranks = &alone();
   std::vector<std::uint8_t> test_labels = {};
   std::vector<float> test_targets = {};
 
-  /// Cache of accountant results, and the thread that computes some of them in advance
-  /// (plan_ahead).
+  /// memo: cache of results of the privacy accountant; null if there is none. ahead: waits for the
+  /// thread that computes some of these results in advance.
   std::shared_ptr<privacy::AccountantMemo> memo = {};
   std::shared_future<void> ahead = {};
 
-  /// Returns whether the model is tested. This is public, but the number of test rows may not be:
-  /// data.test may be empty, and only files in private/ may reveal that.
+  /// Returns whether the model is tested. This fact is public, but the number of test rows may be
+  /// private: `data.test` may be empty, and only files in private/ may reveal that.
   bool has_test() const { return has_test_rows(config, data); }
 };
 
 /// Reads the data and the model, and opens the backend. Writes nothing. known_model, split_key,
-/// initial: model, hold-out key and pre-trained weights of a run that is resumed; if empty, they
-/// are read or drawn as the config says. ranks: each of them calls this with the same key. Throws
-/// InputError, also if the method cannot train such a model or on such a device.
+/// initial: the model as TOML, the key that decides which rows are held out, and the pre-trained
+/// weights (may be null), of a run that is resumed; if empty, they are read or drawn as the config
+/// says. ranks: the processes that train together; all of them call this, with the same split_key.
+/// Throws InputError if data or model cannot be read, or if the method cannot train such a model or
+/// on such a device.
 Experiment prepare(const TrainConfig& config, Reporter& reporter,
                    const std::string& known_model = "", std::optional<SharedKey> split_key = {},
                    Ranks& ranks = alone(), const PublicWeights* initial = nullptr);
 
 /// Reads the data of a training. storage: whether rows are kept in memory or in a file. progress:
-/// shows how much has been read. Rows kept by the run (KeptTableInUse) are used if `storage` may be
-/// a file. Throws InputError.
+/// shows how much has been read. If `storage` allows a file and the run converted its table before
+/// it was interrupted, those rows are used (KeptTableInUse). split_key: key that decides which rows
+/// are held out. Throws InputError if the data cannot be read.
 DataSplit read_data(const TrainConfig& config, const std::optional<SharedKey>& split_key,
                     const Ranks& ranks, const RowStorage& storage, Busy* progress);
 
-/// Returns a new random key that decides which rows are held out. It is independent of the
-/// training's key, unless the run is seeded.
+/// Returns a new random key that decides which rows are held out for testing. It is independent of
+/// the key from which the training's noise is drawn, unless the user set a seed.
 RandomKey split_key_of(const TrainConfig& config);
 
-/// Returns the settings from which features are computed, including the ranks that compute their
-/// statistics together.
+/// Returns the settings of the transforms from inputs to features, including the ranks (processes)
+/// that compute noisy statistics for them together.
 FeatureSettings feature_settings(const Experiment& experiment);
 
 /// Returns the TOML text of a model. name: a built-in model or a file. Throws InputError if there
 /// is neither.
 std::string read_model(const std::string& name);
 
-/// Returns the ledger of a run before its privacy plan is made. It has the charge for the noisy
-/// number of examples (none if `noise`, the standard deviation, is 0), and `split`, if the budget
-/// is divided between that number and the training.
+/// Returns the ledger of a run before its privacy plan is made. The ledger has the charge for
+/// releasing the noisy number of examples, and `split`, which states how the budget is divided
+/// between that release and the training. noise: standard deviation of the noise on the number; 0
+/// if the number is public, then there is no charge.
 privacy::Ledger ledger_of_size(double noise, const std::optional<privacy::CountSplit>& split);
 
 /// Returns the ledger of a run before the first step: `counted` (the result of ledger_of_size()),
-/// the budget if a privacy filter enforces it, the charges for releases that precede training, and
-/// those for Method::releases_at_start().
+/// the budget if a privacy filter stops the run when it is spent, the charges for noisy statistics
+/// that are released before training, and those for values that the method releases at its start.
 privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size,
                              const Method& method, const privacy::Ledger& counted);
 
 /// Releases the noisy statistics from which features are computed, and converts the data to
-/// features. Does nothing if features need no statistics. Requires that the release was charged.
+/// features. Does nothing if features need no statistics. Requires that the privacy cost of these
+/// statistics is in the ledger already. gate: draws the noise.
 void release_features(Experiment& experiment, const TrainingSize& size, Gate& gate);
 
-/// Converts the data to features with statistics that were released earlier. Stores `released` in
-/// experiment.feature_release. Does nothing if features need no statistics.
+/// Converts the data of `experiment` to features with noisy statistics that were released earlier
+/// (`released`), and stores these in experiment.feature_release. Does nothing if features need no
+/// statistics.
 void show_features(Experiment& experiment, std::vector<float> released);
 
 }  // namespace cudp

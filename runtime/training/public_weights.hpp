@@ -8,7 +8,7 @@
 
 namespace cudp {
 
-/// Public pre-trained weights from a file, from which a training starts.
+/// Public pre-trained weights, read from a file, with which a training starts.
 struct PublicWeights {
   privacy::Certificate::PublicInput input;  ///< facts about the file, for the certificate
   std::vector<float> frozen = {};           ///< values of frozen tensors, in their order
@@ -20,31 +20,32 @@ struct PublicWeights {
 };
 
 /// Returns, for each layer of the network, whether --freeze freezes it, [layers]. globs: value of
-/// --freeze, patterns for names of tensors or layers. Throws InputError if a glob matches nothing,
-/// if it matches some tensors of a layer only, or if no layer is left to train.
+/// --freeze, patterns with '*' for names of tensors or layers. Throws InputError if a pattern
+/// matches nothing, if it matches some tensors of a layer only, or if no layer is left to train.
 std::vector<bool> frozen_layers(const Network& network, const std::string& globs);
 
-/// Returns the names of the tensors of those layers for which `layers` is true.
+/// Returns the names of the parameter tensors of the selected layers. layers: for each layer of the
+/// network, whether it is selected.
 std::vector<std::string> tensors_of_layers(const Network& network, const std::vector<bool>& layers);
 
 /// Reads pre-trained weights from the file settings.init, and freezes the layers of `network` that
 /// settings.freeze names. Requires a network without frozen layers. Tensors are found by name;
-/// weights that the file lacks will be drawn at random. The two biases of an LSTM in the file are
-/// added up. Throws InputError if the file has no tensor of the model, one of another shape, or
-/// lacks a frozen one.
+/// weights that the file lacks will be drawn at random. If the file has two biases for an LSTM, as
+/// PyTorch does, their sum is used. Throws InputError if the file has no tensor of the model, if a
+/// tensor has another shape than in the model, or if a frozen tensor is missing.
 PublicWeights start_from_public_weights(const FineTuning& settings, Network& network);
 
-/// Freezes the layers of the network of a resumed run as in the original run, with `weights` from
-/// the run's checkpoint.
+/// For a run that is resumed: freezes the same layers of `network` as when the run started.
+/// weights: pre-trained weights, with those of frozen layers, from the run's checkpoint.
 void freeze_again(const FineTuning& settings, const PublicWeights& weights, Network& network);
 
-/// Returns the SHA-256 of a file, hexadecimal. Throws InputError if it cannot be read.
+/// Returns the SHA-256 digest of a file, hexadecimal. Throws InputError if the file cannot be read.
 std::string digest_of_file(const std::string& path);
-/// Returns the SHA-256 of the bytes of these numbers, hexadecimal.
+/// Returns the SHA-256 digest of the bytes of these numbers, hexadecimal.
 std::string digest_of(const std::vector<float>& numbers);
 
-/// Returns the folder of the cudp run that released the weights file; "" if there is no certificate
-/// next to the file.
+/// If a run of cudp released the file of weights: returns the folder of that run. Returns "" if
+/// there is no certificate next to the file. path: path of the file.
 std::string run_of_weights(const std::string& path);
 
 }  // namespace cudp

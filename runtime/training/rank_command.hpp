@@ -7,7 +7,8 @@
 
 namespace cudp {
 
-/// A command that rank 0 sends to all other ranks (processes). All ranks execute it.
+/// A command that rank 0 sends to the other ranks (processes that train together), so that all
+/// ranks, including rank 0, do the same next.
 struct RankCommand {
   enum class Kind : std::uint64_t {
     introduce,     ///< other ranks receive the Introduction that follows
@@ -27,17 +28,22 @@ struct RankCommand {
   std::uint64_t until = 0;
 };
 
-/// Sends a command to all other ranks. Called by rank 0. Does nothing if there are no others.
+/// Sends a command to all other ranks (processes that train together). Called by rank 0. Does
+/// nothing if there is only one rank.
 void announce(Ranks& ranks, RankCommand command);
-/// Receives the next command of rank 0. Called by the other ranks.
+/// Waits for the next command that rank 0 sends, and returns it. Called by the other ranks
+/// (processes).
 RankCommand next_command(Ranks& ranks);
 
-/// On rank 0, returns the combined states of all ranks: arrays with one number per example are
-/// concatenated in rank order, everything else must be equal. Throws RanksError naming a rank that
-/// differs. On other ranks returns `mine`.
+/// Combines the states that the training method has on all ranks (processes), which all call this
+/// with their own state, `mine`. On rank 0 returns the combined state: arrays with one number per
+/// example are concatenated in rank order, and everything else must be equal on all ranks. On other
+/// ranks returns `mine`. Throws RanksError, with the number of a rank that differs, if it is not
+/// equal.
 MethodState joined(MethodState mine, Ranks& ranks);
-/// Returns this rank's part of a combined state. Of arrays with one number per example, it has the
-/// range of this rank's training set `train`; everything else is copied.
+/// Returns this rank's (process's) part of a combined state, the inverse of joined(). Of arrays
+/// with one number per example, the part has the numbers of this rank's examples; everything else
+/// is copied. train: this rank's range of the training set.
 MethodState part_of(MethodState joined, const Dataset& train);
 
 }  // namespace cudp

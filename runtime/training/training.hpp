@@ -21,9 +21,9 @@
 
 namespace cudp {
 
-/// State of a training in a checkpoint. With it, its Experiment and its random key, a training
-/// resumes as if it had never stopped. Random numbers are functions of key and step, so the
-/// generator has no state.
+/// State of a training in a checkpoint. With this state, the same Experiment and the same random
+/// key, a training resumes as if it had never stopped. Random numbers are functions of key and
+/// step, so there is no state of a random generator.
 struct TrainingState {
   std::uint64_t step = 0;  ///< number of steps done
   MethodState method;
@@ -42,43 +42,46 @@ struct TrainingState {
   std::string first_parameters = {};  ///< hash of the trained parameters before the first step
 };
 
-/// Returns the plan for the release of the test figures (such as a noisy confusion matrix) of rows
-/// held out of the training data. HoldoutPlan::share is 0 if no rows are held out. size_noise:
-/// standard deviation of the noise on the number of training examples; 0 if that is public. Throws
-/// BudgetError if the budget of --holdout does not suffice.
+/// Returns the plan (budget and noise) for releasing noisy test figures, such as a confusion
+/// matrix, of rows held out of the training data. HoldoutPlan::share is 0 if no rows are held out.
+/// size_noise: standard deviation of the noise on the number of training examples; 0 if that is
+/// public. Throws BudgetError if the budget of --holdout does not suffice.
 HoldoutPlan holdout_plan_of(const Experiment& experiment, double size_noise);
-/// Returns `certificate` with statements about held-out rows, which follow from `plan`, added.
+/// Adds statements about rows held out of the training data to a certificate, and returns it. plan:
+/// budget and noise of the test figures of these rows, from which the statements follow.
 privacy::Certificate with_holdout(privacy::Certificate certificate, const HoldoutPlan& plan);
 
 /// A training in progress. It needs no folder, terminal or file; an observer stores or shows its
-/// results. Every release is charged to the budget before its noise is drawn
-/// (runtime/gate/gate.hpp).
+/// results. The privacy cost of every value that it releases is charged to the budget before the
+/// noise of that value is drawn.
 class Training {
  public:
-  /// Starts a training: releases the number of examples if it is private, makes the privacy plan,
-  /// releases the statistics for features, and initialises the method. `observer` and
-  /// `release_observer` must outlive the training. release_observer: receives all released values;
-  /// may be null. Throws InputError on wrong settings, or if the observer is a SecretObserver and
-  /// the training is not seeded. Throws BudgetError if the budget does not suffice for these
-  /// settings and this number of examples.
+  /// Starts a training: releases the number of examples with noise if it is private, makes the
+  /// privacy plan, releases the noisy statistics that features need, and initialises the training
+  /// method. `observer` and `release_observer` must outlive the training. release_observer:
+  /// receives all released values; may be null. Throws InputError if settings are not valid, or if
+  /// `release_observer` is one that receives secrets (SecretObserver) although the training's
+  /// randomness does not come from a seed. Throws BudgetError if the budget does not suffice for
+  /// these settings and this number of examples.
   static std::unique_ptr<Training> begin(Experiment experiment, SharedKey key,
                                          TrainingObserver& observer,
                                          ReleaseObserver* release_observer = nullptr);
 
-  /// Resumes from `state` of the same experiment, whose data are as prepare() returned them.
-  /// same_key: whether `key` is the one with which `state` was made; if not, the caller must call
-  /// charge_again() before advance(). Throws BudgetError if the budget allows no more steps.
+  /// Resumes a training from `state`, a checkpoint of the same experiment. The data of `experiment`
+  /// must be as prepare() returned them. same_key: whether `key` is the key with which `state` was
+  /// made; if not, the caller must call charge_again() before advance(), because steps will be
+  /// repeated with new noise. Throws BudgetError if the budget allows no more steps.
   static std::unique_ptr<Training> resume(Experiment experiment, SharedKey key,
                                           TrainingObserver& observer, TrainingState state,
                                           bool same_key,
                                           ReleaseObserver* release_observer = nullptr);
 
-  /// For a run whose key was lost: charges the steps that will be repeated under the new key once
-  /// more. Throws BudgetError if the budget does not suffice.
+  /// For a run whose random key was lost: charges the privacy cost of the steps that will be
+  /// repeated with new noise once more. Throws BudgetError if the budget does not suffice.
   void charge_again();
 
-  /// Trains until the end, or until the observer interrupts. Throws BudgetError if the budget does
-  /// not allow a single step.
+  /// Trains until the last step, or until the observer's function interrupts() returns true. Throws
+  /// BudgetError if the budget does not allow a single step.
   void advance();
 
   bool is_finished() const { return last_step_ == step_; }
@@ -97,32 +100,32 @@ class Training {
   const std::vector<MetricsRow>& metrics() const { return metrics_; }
   double seconds() const { return seconds_; }  ///< training time so far [s]
 
-  /// Returns everything that a checkpoint must store.
+  /// Returns the state of the training that a checkpoint must store.
   TrainingState state() const;
-  /// Checks that all ranks have the same parameters. Throws RanksError if not.
+  /// Checks that all ranks (processes) have the same parameters. Throws RanksError if they differ.
   void agree() const { (void)joined_state(); }
-  /// Executes a command of rank 0. Called on the other ranks.
+  /// Executes a command that rank 0 sent. Called on the other ranks (processes).
   void follow(RankCommand command);
 
-  /// Returns the certificate of the training if it ends at the current step. It covers everything
-  /// that was charged.
+  /// Returns the certificate that the training has if it ends at the current step. Its epsilon
+  /// covers everything that was charged so far.
   privacy::Certificate certificate() const;
-  /// Returns a certificate for everything that will have been spent if the training ends as
-  /// planned. It states that the training is not finished.
+  /// Returns a certificate whose epsilon covers everything that the training will have spent if it
+  /// ends as planned. The certificate states that the training is not finished.
   privacy::Certificate plan_certificate() const;
   /// Returns the trained model in the form in which it is published.
   ReleasedModel model() const;
-  /// Returns whether training from pre-trained weights has left all trained parameters unchanged.
-  /// The answer depends on the released model only.
+  /// Returns whether a training that started from pre-trained weights has left all its parameters
+  /// unchanged, to the bit. The answer depends on the start weights and the released model only.
   bool is_unchanged() const;
-  /// Returns the plan for the release of test figures of held-out rows. Its `share` is 0 if no rows
-  /// are held out.
+  /// Returns the plan (budget and noise) for releasing noisy test figures of rows held out of the
+  /// training data. HoldoutPlan::share is 0 if no rows are held out.
   const HoldoutPlan& holdout_plan() const { return holdout_plan_; }
-  /// Returns the released test figures of held-out rows; nullopt until they are released, at the
-  /// end of the training.
+  /// Returns the noisy test figures of rows held out of the training data; nullopt until they are
+  /// released, at the end of the training.
   const std::optional<HoldoutFigures>& holdout_figures() const { return holdout_figures_; }
-  /// Evaluates the model on the test set; nullopt if there is none. Held-out rows are a test set,
-  /// even if their number is 0.
+  /// Evaluates the model on the test set; nullopt if there is no test set. Rows held out of the
+  /// training data are a test set, even if their number is 0.
   std::optional<Evaluation> evaluate();
 
  private:
@@ -135,25 +138,29 @@ class Training {
 
   std::unique_ptr<Method> make_method() const;
   Ranks& ranks() const { return *experiment_.ranks; }
-  /// Returns the method's state, combined from all ranks.
+  /// Returns the state of the training method, combined from all ranks (processes).
   MethodState joined_state() const;
-  /// Returns the logits of all test examples on rank 0, those of the rank's own test examples on
-  /// other ranks.
+  /// Computes the model's outputs (logits) for the test set, whose examples are distributed over
+  /// the ranks (processes). Returns those of all test examples on rank 0, and those of the rank's
+  /// own test examples on other ranks.
   std::vector<float> joined_logits();
   TrainingInputs inputs();
   void plan();
-  /// Releases the noisy test figures of held-out rows. Call once. The noise is a function of the
-  /// run's key, so a repetition under the same key gives the same figures.
+  /// Releases noisy test figures (such as a confusion matrix) of rows held out of the training
+  /// data. Call once. The noise is a function of the run's key, so a repetition under the same key
+  /// gives the same figures.
   void release_holdout();
-  /// Adds a line of metrics for the current step, unless it already has one.
+  /// Adds a line of metrics for the current step, unless there is one for this step already.
   void measure_once();
   void measure();
-  /// Returns the line of metrics, with `epsilon` raised to that of the figures of held-out rows if
-  /// it is smaller. Does not change it if no rows are held out.
+  /// Returns the line of metrics `row`, with its epsilon raised to the budget of the test figures
+  /// of held-out rows if it is smaller than that. Returns `row` unchanged if no rows are held out.
   MetricsRow with_holdout(MetricsRow row) const;
-  /// Appends complete lines to the metrics, and reports them to the observer.
+  /// Appends lines whose values are all computed to the training's metrics, and reports them to the
+  /// observer.
   void add(const std::vector<MetricsRow>& rows);
-  /// Returns the current model's logits for the test set, with the labels or targets.
+  /// Returns the current model's outputs (logits) for the test set, together with the labels or
+  /// targets of the test examples.
   Predictions answers();
   /// Returns a function that computes the metrics of these predictions on the test set. The
   /// function has its own copy of the predictions, so another thread may call it while the training
@@ -171,15 +178,16 @@ class Training {
   HoldoutPlan holdout_plan_;
   std::optional<HoldoutFigures> holdout_figures_;
   std::optional<Predictor> predictor_;  ///< created at the first line of metrics
-  /// Hash of the trained parameters before the first step; "" if all weights were drawn at random.
+  /// Hash of the trained parameters before the first step, if the training started from pre-trained
+  /// weights; "" if all weights were drawn at random.
   std::string first_parameters_;
   std::uint64_t step_ = 0;
   std::optional<std::uint64_t> last_step_;  ///< nullopt until it is known
   std::vector<MetricsRow> metrics_;
   std::uint64_t measured_step_ = 0;  ///< step of the last line of metrics, complete or not; 0: none
   double seconds_ = 0.0;
-  /// Evaluation of the last line of metrics, available when that line is complete. Null if there is
-  /// no test set.
+  /// Evaluation on the test set from which the last line of metrics is computed; written by another
+  /// thread, so valid only when that line is complete. Null if there is no test set.
   std::shared_ptr<Evaluation> evaluated_;
   PendingRows pending_;  ///< lines of metrics that are being computed; empty outside advance()
 };

@@ -8,13 +8,14 @@
 
 namespace cudp {
 
-/// Facts, as texts by name, that must not change when an interrupted tuning is resumed, in addition
-/// to the budget.
+/// What must not change, in addition to the budget, when an interrupted tuning is resumed: names
+/// and texts of properties such as the digest of the candidates' settings.
 using TuningIdentity = std::map<std::string, std::string>;
 
-/// Returns these facts: digests of the candidates' settings (from all sources), of the schema and
-/// of the model files, and the unit of privacy. Paths in settings are made absolute. Throws
-/// InputError if a file cannot be read.
+/// Returns the properties of a tuning that must not change when it is resumed: digests of the
+/// settings of all candidates, of the schema and of the model files, and the unit of privacy. Paths
+/// in settings are made absolute first. facts: properties of the data. Throws InputError if a file
+/// cannot be read.
 TuningIdentity identity_of(const std::vector<SweepCell>& candidate_cells, const DataFacts& facts);
 
 }  // namespace cudp

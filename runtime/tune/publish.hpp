@@ -7,7 +7,8 @@
 
 namespace cudp {
 
-/// The training that a tuning releases, and facts about the tuning.
+/// Description of the training that a tuning selected to be released, and of the tuning's
+/// guarantee.
 struct SelectedTraining {
   privacy::Certificate::Tuning tuning;
   double delta = 0.0;            ///< delta of the whole tuning
@@ -20,12 +21,12 @@ struct SelectedTraining {
 /// Copies release/ of the selected training's folder `from` to the tuning's folder `to`, with the
 /// guarantee of the whole tuning in privacy.json and in the pages, and `tuned = true` in
 /// config.toml. Then copies those files of private/ that other commands read; the last one is
-/// result.json, which marks the tuning as finished. May be repeated after an interruption. Throws
-/// Error, before it writes anything, if the guarantee of the whole tuning is weaker than the
-/// charged one.
+/// result.json, which marks the tuning as finished. If it is interrupted, it can be called again.
+/// Throws Error, before it writes anything, if the epsilon of the whole tuning is larger than the
+/// one that was charged.
 void publish_tuned(const RunFolder& from, const RunFolder& to, const SelectedTraining& selected);
 
-/// Returns the result of a finished tuning.
+/// Reads the result of a finished tuning from its folder.
 TuneResult tuned_result(const RunFolder& folder);
 
 }  // namespace cudp

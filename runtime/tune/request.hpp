@@ -8,7 +8,8 @@
 
 namespace cudp {
 
-/// Flags of `cudp tune` that are not settings of its trainings.
+/// Flags of `cudp tune` that concern the tuning as a whole (number of trainings, score, folder,
+/// ...) and are not settings of its trainings.
 struct TuneFlags {
   std::string file;    ///< TOML file with settings, lists of settings and these keys
   double runs = 10.0;  ///< expected number of trainings, E[K]
@@ -19,45 +20,50 @@ struct TuneFlags {
   std::string score;      ///< public, holdout, or "" to choose
   std::int64_t jobs = 0;  ///< maximum number of trainings at a time; 0 to choose
   bool dry_run = false;   ///< print the plan, train nothing
-  /// Difference in accuracy between candidates that their scores should reveal. The default is an
-  /// assumption, not a measurement. Used only for the advice of a dry run.
+  /// Difference in accuracy between two candidates (combinations of settings) that the noise of
+  /// their scores should not hide. The default is an assumption, not a measurement. Used only for
+  /// the advice that a dry run prints.
   double expected_spread = 0.02;
   std::string out;              ///< folder of the tuned run
   std::string resume;           ///< folder of a tuned run that is continued
   std::string resume_or_start;  ///< folder of a tuned run that is continued if it exists
 };
 
-/// Returns the options of TuneFlags.
+/// Returns the options of `cudp tune` that concern the tuning as a whole, one for each member of
+/// TuneFlags.
 const std::vector<Option>& tune_options();
 
-/// Settings, lists of settings (the grid) and flags of a tuning.
+/// A tuning as the user describes it: for each setting of `cudp train` one value or a list of
+/// values to try (the grid), and the flags of the tuning itself.
 struct TuneRequest {
   SettingLists lists;
   TuneFlags flags;
 };
 
-/// Adds the settings of a TOML file to those of the command line, which take priority. given: keys
-/// of TuneFlags that the command line sets. Throws InputError.
+/// Adds the settings of a TOML file to those of the command line, which take priority. given: flags
+/// of the tuning itself that the command line sets. source: name of the file, for messages. Throws
+/// InputError if the file is not valid or has an unknown key.
 void add_tune_file(std::string_view toml, const std::string& source, const Settings& given,
                    TuneRequest& request);
 
-/// Formats the settings and flags on which the result of a tuning depends as TOML that
+/// Returns the settings and flags on which the result of a tuning depends as TOML text that
 /// add_tune_file() reads.
 std::string tune_text(const TuneRequest& request);
 
-/// Rows that candidates are scored on.
+/// The rows on which the trainings of a tuning are scored, to choose the best one.
 enum class ScoreRows {
   public_rows,  ///< test rows that are public: the score costs nothing
   held_out      ///< private rows, held out by secret random draws: the score is released with noise
 };
 
-/// Fraction of the rows that is held out if the user does not set one.
+/// Fraction of the rows that a tuning holds out of the training data, to score candidates on them,
+/// if the user does not set one.
 inline constexpr double kTuneHoldout = 0.2;
-/// Delta of a tuning if the user does not set one.
+/// Privacy parameter delta of a whole tuning if the user does not set one.
 inline constexpr double kTuneDelta = 1e-6;
 
-/// Complete settings of a tuning: those that all candidates have in common, and the grid of those
-/// that differ.
+/// Complete settings of a tuning: for each setting one value, or a list of values in which the
+/// candidates differ; the budget; and the rows on which candidates are scored.
 struct TuneSettings {
   SettingLists lists;  ///< without the candidates' budgets, which the tuning itself sets
   double epsilon = 0.0, delta = 0.0;  ///< budget of the whole tuning
@@ -65,23 +71,24 @@ struct TuneSettings {
   std::vector<std::string> notes = {};  ///< lines for the user
 };
 
-/// Completes the settings of a request: the budget, the rows on which candidates are scored, the
-/// fraction of rows that is held out. Reads no data. Throws InputError if a setting is not allowed
-/// in a tuning, or has several values although it must be the same for all candidates.
+/// Returns the settings of a tuning, with default values for what the user left open: the budget,
+/// the rows on which candidates are scored, the fraction of rows that is held out. Reads no data.
+/// Throws InputError if a setting is not allowed in a tuning, or has several values although it
+/// must be the same for all candidates.
 TuneSettings tune_settings(const TuneRequest& request);
 
-/// Returns the candidates: all combinations of the grid, each with the budget (epsilon, delta).
-/// Throws InputError if the settings of one of them are not valid. notes: receives lines for the
-/// user.
+/// Returns the candidates of a tuning: all combinations of the listed values, each as the settings
+/// of a training with the budget (epsilon, delta). notes: receives messages for the user. Throws
+/// InputError if the settings of a candidate are not valid.
 std::vector<SweepCell> candidates_of(const TuneSettings& settings, double epsilon, double delta,
                                      std::vector<std::string>& notes);
 
-/// Adds the method's default grid to settings in which no setting has several values. base: a
-/// candidate's config. is_table: whether its data are a table. Throws InputError if the method has
-/// no default grid.
+/// For a tuning in which the user gave no setting several values: adds the lists of values that are
+/// tried by default for the training method. base: config of a training with the user's settings.
+/// is_table: whether the data are a table. Throws InputError if the method has no default lists.
 void add_default_grid(const TrainConfig& base, bool is_table, TuneSettings& settings);
 
-/// Returns whether a setting of the request has several values.
+/// Returns whether at least one setting in the lists has several values.
 bool has_grid(const SettingLists& lists);
 
 }  // namespace cudp

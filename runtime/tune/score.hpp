@@ -7,17 +7,18 @@
 
 namespace cudp {
 
-/// Score of a training, by which a tuning chooses the best one.
+/// Score of a training, by which a tuning chooses the best of its trainings.
 struct Score {
   std::string name;    ///< name of the figure that is the score, for people
   double value = 0.0;  ///< the figure
   double rank = 0.0;   ///< larger is better; -infinity for a training without a score
 };
 
-/// Returns the score of a training. It depends on released figures only. result: nullopt if the
-/// training was refused. metric: "accuracy", "balanced-accuracy", "auc", ..., or "" for accuracy.
-/// On held-out rows the score is accuracy, or balanced accuracy for any other metric. A regression
-/// that lacks the metric is scored by its RMSE.
+/// Returns the score of a training. The score depends on public and released numbers only. result:
+/// result of the training; nullopt if it could not train within its budget. rows: the rows on which
+/// trainings are scored. metric: "accuracy", "balanced-accuracy", "auc", ..., or "" for accuracy.
+/// On held-out rows the score is accuracy if `metric` is accuracy or "", and balanced accuracy for
+/// any other metric. A regression model is scored by its RMSE if it has no such metric.
 Score score_of(const std::optional<RunResult>& result, ScoreRows rows, const std::string& metric);
 
 }  // namespace cudp

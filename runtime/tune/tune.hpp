@@ -19,16 +19,19 @@
 
 namespace cudp {
 
-/// Plan of a tuning. It depends on public settings only.
+/// Plan of a tuning: the distribution of the number of trainings, and the privacy budgets. It
+/// depends on public settings only.
 struct TunePlan {
   privacy::StoppingLaw law;
-  /// Budget of each candidate, and the guarantee of the whole tuning.
+  /// Privacy budget of each single training, and the guarantee of the whole tuning that follows
+  /// from it.
   privacy::SelectionBudget budget;
-  /// Budget that the user set; the guarantee does not exceed it.
+  /// Budget of the whole tuning that the user set; the epsilon and delta that are guaranteed do not
+  /// exceed it.
   double epsilon = 0.0, delta = 0.0;
 };
 
-/// Released result of a tuning.
+/// Result of a tuning that may be published: the selected training, its settings and its score.
 struct TuneResult {
   RunResult winner;
   std::string settings;  ///< the winner's values of the settings in which candidates differ
@@ -36,8 +39,9 @@ struct TuneResult {
   std::string score;  ///< released score, as text
 };
 
-/// Trains a secret, random number of times, each time with a candidate that is drawn at random, and
-/// releases the training with the best score alone (privacy/selection.hpp).
+/// Private hyperparameter tuning. Trains a secret, random number of times, each time with a
+/// candidate (combination of settings) that is drawn at random, and releases only the training with
+/// the best score; privacy/selection.hpp has the privacy bound.
 ///
 /// All random numbers follow from the tuning's key: the number of trainings, the candidates, the
 /// key of each training, and the key that decides which rows are held out, one for all trainings.
@@ -53,31 +57,35 @@ struct TuneResult {
 ///   private/scores.json their scores
 class Tune {
  public:
-  /// Reads the files of an interrupted tuning from its folder, if there is one. Writes nothing.
-  /// Throws InputError on a wrong request, or if the folder has a different tuning.
+  /// Reads the files of an interrupted tuning from the folder that the request names, if it has
+  /// one. Writes nothing. Throws InputError if the request is not valid, or if the folder has a
+  /// tuning with other settings.
   Tune(TuneRequest request, Reporter& reporter);
 
   /// Returns whether the folder has a finished tuning.
   bool is_finished() const;
-  /// Reads the data, and plans all candidates. Writes nothing. If a candidate's training would fail
-  /// before its first release, throws its error.
+  /// Reads the data, and computes the planned privacy cost of each candidate's training. Writes
+  /// nothing. If a candidate's training would fail before it releases anything, throws the error
+  /// with which it would fail.
   void prepare();
   const TunePlan& plan() const { return plan_; }
   const TuneSettings& settings() const { return settings_; }
-  /// Returns the candidates. Call after prepare().
+  /// Returns the candidates, i.e. the combinations of settings among which the tuning chooses. Call
+  /// after prepare().
   const std::vector<SweepCell>& candidates() const { return candidates_; }
   /// Returns the planned privacy cost of each candidate's training. Call after prepare().
   const std::vector<PlannedSpending>& spendings() const { return spendings_; }
-  /// Returns a description of the unit of privacy, from protected_unit()
-  /// (runtime/run/reservation.hpp). Call after prepare().
+  /// Returns a text that describes the unit of privacy of the data (a row, or all rows of a
+  /// person). Call after prepare().
   const std::string& unit() const { return facts_.protected_unit; }
   /// Returns the number of public test rows; nullopt if candidates are scored on held-out rows.
   std::optional<std::size_t> public_test_rows() const;
   /// Returns whether the number of examples is private and released once for all trainings. The
-  /// candidates' budgets then follow from it, and are 0 until run() or plan_with_count().
+  /// budgets of candidates then depend on that released number, and are 0 until run() or
+  /// plan_with_count() is called.
   bool has_count() const { return count_.has_value(); }
-  /// Plans all candidates for an assumed released number of examples, to show such a plan. Releases
-  /// nothing. Call after prepare(), if has_count().
+  /// Plans all candidates as if the noisy number of examples `examples` had been released, to show
+  /// the user such a plan. Releases nothing. Call after prepare(), and only if has_count().
   void plan_with_count(double examples);
 
   /// Returns an estimate of the duration of the expected number of trainings [seconds], from
@@ -86,21 +94,23 @@ class Tune {
   /// Call after prepare(), and plan_with_count() if has_count().
   std::optional<double> expected_seconds() const;
 
-  /// Charges the whole tuning on disk, trains, and releases the best training. Call after
-  /// prepare(). end: handles signals until the first training starts; it is then destroyed. Throws
-  /// Error if a training fails or a signal interrupts it. Messages reveal nothing about the number
-  /// of trainings.
+  /// Writes to disk that the budget of the whole tuning is spent, makes all trainings, and releases
+  /// the best one. Call after prepare(). end: handles signals until the first training starts; it
+  /// is then destroyed. Throws Error if a training fails or a signal interrupts the tuning.
+  /// Messages reveal nothing about the secret number of trainings.
   void run(std::optional<EndOnSignal>& end);
 
   /// Reads the plan of a finished tuning from its folder; use it in place of prepare() and run().
-  /// Destroys the tuning's key if a crash left it.
+  /// Destroys the tuning's random key if it is still there because of a crash.
   void open_finished();
-  /// Returns the result of a finished tuning.
+  /// Returns the result of the tuning: the released training, its settings and its score. Requires
+  /// that the tuning is finished.
   TuneResult result() const;
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
-  /// Random choices for one training of the tuning.
+  /// The random choices for one training of the tuning: which candidate is trained, and with which
+  /// key.
   struct Drawn {
     std::size_t candidate = 0;
     SharedKey key;
@@ -108,28 +118,30 @@ class Tune {
   std::filesystem::path owner(const char* name) const { return folder_ / "private" / name; }
   RunFolder run_folder(std::size_t run) const;
   std::string metric() const;
-  /// Returns `config` with the keys, and the released number of examples, that all trainings share.
+  /// Returns `config` with what all trainings of the tuning share: random keys, and the noisy
+  /// number of examples if it was released.
   TrainConfig with_keys(TrainConfig config) const;
-  /// Returns the data in memory that all candidates share; null if they share none.
+  /// Returns the data in memory that the trainings of all candidates share; null if they share no
+  /// data.
   std::shared_ptr<LoadedData> data() const;
   /// Returns whether a single noisy number of examples can be released for all trainings together.
   bool counts_once() const;
   void load_stored();
-  /// Throws InputError if the stored tuning began with another budget or with other facts in its
-  /// TuningIdentity.
+  /// Throws InputError if the interrupted tuning in the folder began with another budget, or with
+  /// other settings, models or data (TuningIdentity).
   void check_same_tuning() const;
   /// Plans all candidates with the noisy number of examples that was released.
   void plan_with_released_count();
-  /// Releases the noisy number of examples, and plans all candidates with it. Requires that it was
-  /// charged.
+  /// Releases the noisy number of examples, and plans all candidates with it. Requires that the
+  /// cost of that release was charged.
   void release_count();
-  /// Returns the candidates, each with the budget of a candidate in `budget`.
+  /// Returns the candidates, each with the budget that `budget` states for a single candidate.
   std::vector<SweepCell> candidates_with(const privacy::SelectionBudget& budget) const;
-  /// Computes the budget of a candidate from that of the whole tuning, and plans each candidate
-  /// with it.
+  /// Computes the budget of a single candidate from the budget of the whole tuning, and plans each
+  /// candidate with it.
   void calibrate();
-  /// Plans each candidate's training (spendings_). Returns the keyed hash of the data
-  /// (data_tag_of).
+  /// Computes the planned privacy cost of each candidate's training and stores it in spendings_.
+  /// Returns a keyed hash of the data.
   std::string plan_candidates();
   void make_folder();
   void write_plan(const RunFolder& folder) const;
@@ -139,7 +151,8 @@ class Tune {
   Drawn draw(std::size_t run) const;
   TrainConfig config_of(std::size_t run) const;
   void finish();
-  /// Throws BudgetError if a training lost its key.
+  /// Throws BudgetError if a training of this tuning lost its random key. number: number of
+  /// trainings.
   void check_keys(std::uint64_t number) const;
 
   TuneRequest request_;
