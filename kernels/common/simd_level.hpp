@@ -14,7 +14,7 @@ SimdLevel best_simd_level();
 
 std::string_view simd_name(SimdLevel level);
 
-/// Table of the CPU's kernels, one entry per operation (cpu_kernel_list.hpp).
+/// Table of function pointers to the CPU's kernels, one entry per operation.
 struct CpuKernels;
 
 /// Returns the kernels that are compiled for a SIMD level. Throws std::invalid_argument if this

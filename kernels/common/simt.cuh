@@ -9,11 +9,12 @@
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #pragma nv_diag_suppress 20050  // "inline qualifier ignored": it still makes the host's stub weak
-/// Declares dynamic shared memory as an array of T. At most once in a kernel.
+/// Declares the dynamic shared memory of a kernel as an array of T. Use it at most once in a
+/// kernel.
 #define CUDP_DYNAMIC_SMEM(T, name)                           \
   extern __shared__ __align__(16) unsigned char cudp_smem[]; \
   T* name = reinterpret_cast<T*>(cudp_smem)
-/// Declares static shared memory: CUDP_SHARED(float, tile, [16][17]);
+/// Declares an array in static shared memory. Example: CUDP_SHARED(float, tile, [16][17]);
 #define CUDP_SHARED(T, name, dims) __shared__ T name dims
 #else
 #include "simt_emulator.hpp"  // found only in an include directory of the tests

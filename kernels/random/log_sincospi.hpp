@@ -9,7 +9,7 @@
 
 namespace cudp {
 
-/// SIMD vector of 64-bit integers with as many lanes as D, a SIMD vector of doubles.
+/// SIMD vector of 64-bit integers with as many lanes as D. D: a SIMD vector of doubles.
 template <class D>
 struct WordsOf {
   typedef std::uint64_t type __attribute__((vector_size(sizeof(D))));

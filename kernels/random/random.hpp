@@ -11,9 +11,9 @@ struct RandomKey {
   std::uint32_t words[8];
 };
 
-/// Purpose of a stream; separates the streams drawn under one key. A value is part of the nonce and
-/// is never reused. Values stay below 256: the bits above the lowest byte number further digits
-/// (rounded_normal.hpp).
+/// Purpose of a random stream; the streams drawn with one key differ in it. The value is part of
+/// the generator's nonce, so it must never be reused for another purpose. Values stay below 256,
+/// because the bits above number further streams of the same purpose.
 enum class Stream : std::uint32_t {
   sampling = 1,
   noise = 2,
