@@ -26,7 +26,7 @@ class FourierTables {
 /// 3.1415 for pi, so that features agree with Kymatio's.
 class ScatterBank {
  public:
-  /// Requires height, width >= 4. Throws std::invalid_argument otherwise.
+  /// height, width: size of the images [pixels]. Throws std::invalid_argument if one is below 4.
   ScatterBank(int height, int width);
   ScatterBank(const ScatterBank&) = delete;
   ScatterBank& operator=(const ScatterBank&) = delete;
@@ -42,7 +42,7 @@ class ScatterBank {
   ScatterTables tables_;
 };
 
-/// Returns the shape of the transform's output for images of this shape.
+/// Returns the shape of the scattering features of an image with shape `image`.
 Shape scattered_shape(const Shape& image);
 
 }  // namespace cudp

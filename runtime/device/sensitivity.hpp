@@ -6,12 +6,13 @@
 
 namespace cudp {
 
-/// Order in which a backend adds the squares of a gradient's elements to get its norm. The rounding
-/// error of the norm is bounded from it. Every engine must be at least this accurate.
+/// Describes in which order a backend adds up the squares of a gradient's elements to compute its
+/// norm. The bound on the rounding error of the norm follows from it, so every engine must be at
+/// least this accurate.
 struct Arithmetic {
   int norm_chains = 8;  ///< number of independent float32 sums that squares are added in
-  /// Length of the blocks within which squares are added in float32; the sums of blocks are added
-  /// in double. 0: one block for all squares of a tensor.
+  /// Squares are added in float32 within blocks of this length, and the sums of the blocks are
+  /// added in double. 0: all squares of a tensor are one block.
   int norm_block = 0;
 };
 
@@ -53,8 +54,9 @@ double min_clip_norm(const Network& network, Clipping clipping);
 double sensitivity_rounding_error(const Network& network, const Arithmetic& arithmetic,
                                   double shift = 0.0);
 
-/// Returns the L2 sensitivity that noise is scaled to: the largest change, by adding or removing
-/// one example, of the sum that an engine computes, with all roundings.
+/// Returns the L2 sensitivity to which the noise is scaled: the largest change of the sum that an
+/// engine computes if one example is added or removed. It includes the effects of all roundings.
+/// bound: bounds on what one example adds, before rounding.
 double sensitivity(const ContributionBound& bound, const Network& network,
                    const Arithmetic& arithmetic);
 
