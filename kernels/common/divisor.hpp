@@ -22,8 +22,8 @@ CUDP_HD int quotient(int at, const Divisor& d) {
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(at)) * d.inverse) >> 32);
 }
 
-/// Divisor n > 0 with its precomputed inverse, for any non-negative int. Its quotient() takes two
-/// instructions more than that of a Divisor.
+/// Divisor n > 0 with its precomputed inverse, to divide any non-negative int without a division
+/// instruction. It takes two instructions more than a Divisor, which supports a smaller range.
 struct AnyDivisor {
   int n = 1;
   int shift = 0;                                   ///< smallest with 2^shift >= n

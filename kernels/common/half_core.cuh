@@ -72,8 +72,9 @@ __device__ __forceinline__ void ldmatrix_x2_trans(u32 (&r)[2], const void* row C
 }
 
 /// Computes d += a b with fp16 matrices a [16, 16], b [16, 8] and a float32 matrix d [16, 8]. A
-/// whole warp calls it. With g = lane / 4, t = lane % 4 and two numbers in each register of a and
-/// b, a lane has the elements
+/// whole warp calls it. Each lane passes its own elements (row, column) of the matrices; a word of
+/// a or b contains two neighbouring ones. With g = lane / 4 and t = lane % 4, "2 t .." meaning 2 t
+/// and 2 t + 1, these are
 ///   a: (g, 2 t ..), (g + 8, 2 t ..), (g, 2 t + 8 ..), (g + 8, 2 t + 8 ..)
 ///   b: (2 t .., g), (2 t + 8 .., g)
 ///   d: (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1)
@@ -166,7 +167,9 @@ __device__ __forceinline__ u32 fma_halves(u32 a, u32 b, u32 c) {
 }
 
 /// Converts bytes `first` and `first + 1` of a word to fp16 and divides them by 256, which is
-/// exact. How: 0x6400 + b is the fp16 number 1024 + b; 0x1c00 is 1 / 256, 0xc400 is -4.
+/// exact. The result is a word of two fp16 numbers. How: the bits 0x6400 + b are the fp16 number
+/// 1024 + b; it is multiplied by 1 / 256 (bits 0x1c00), and 4 is subtracted (-4 has the bits
+/// 0xc400).
 template <int first>
 __device__ __forceinline__ u32 bytes_to_halves(u32 bytes) {
   const u32 raised = permute_bytes(bytes, 0x64646464u, first == 0 ? 0x4140u : 0x4342u);

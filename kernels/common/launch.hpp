@@ -25,7 +25,7 @@ struct LaunchShape {
 /// [bytes].
 inline constexpr std::size_t kAlwaysShared = std::size_t{48} * 1024;
 
-/// Limits of a GPU that the choice of a kernel's launch shape depends on.
+/// Limits of a GPU on which the choice of a launch shape (grid, block and shared memory) depends.
 struct DeviceLimits {
   int multiprocessors = 1;
   std::size_t shared_bytes = kAlwaysShared;  ///< largest amount that a block may request [bytes]

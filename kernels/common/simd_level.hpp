@@ -8,8 +8,8 @@ namespace cudp {
 /// on other processors.
 enum class SimdLevel { baseline, avx2, avx512 };
 
-/// Returns the best level that both this build and this processor support. The environment variable
-/// CUDP_SIMD_LEVEL=baseline|avx2|avx512 selects a lower one.
+/// Returns the best SIMD level that both this build and this processor support. If the environment
+/// variable CUDP_SIMD_LEVEL (baseline, avx2 or avx512) is a lower level, returns that one.
 SimdLevel best_simd_level();
 
 std::string_view simd_name(SimdLevel level);

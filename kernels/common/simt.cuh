@@ -58,8 +58,9 @@ __device__ __forceinline__ T block_sum(T v, T* partial) {
   return total;
 }
 
-/// Like block_sum(), but may reuse the `partial` of an earlier sum: it synchronises the block
-/// first, because threads may still be reading it.
+/// Returns the sum of v over a one-dimensional block of whole warps, to every thread. Every thread
+/// must call it. In contrast to block_sum(), `partial` may be the memory of an earlier sum: the
+/// function first synchronises the block, because threads may still be reading that memory.
 template <class T>
 __device__ __forceinline__ T next_block_sum(T v, T* partial) {
   __syncthreads();

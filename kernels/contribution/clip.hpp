@@ -42,9 +42,9 @@ struct Clip {
   int groups;
   float* squared_norms;  ///< [capacity, groups], written
   float* factors;        ///< [capacity, groups], written; all 0 for a non-finite example
-  /// Weights of the classes, in [0, 1]; null: all are 1. An example's factors are multiplied by its
-  /// class's weight, after clipping, so the bound on the clipped gradient also holds for the
-  /// weighted one.
+  /// Weights of the classes, each in [0, 1]; null: all are 1. After clipping, an example's factors
+  /// are multiplied by the weight of its class. A bound on the norm of the clipped gradient
+  /// therefore also holds for the weighted gradient.
   const float* class_weights;
   const std::uint8_t* label;  ///< [capacity]
   float* clip_factors;        ///< [capacity, groups], written with weights: factors without them

@@ -16,7 +16,7 @@ namespace cudp {
 inline constexpr int kScatterAngles = 8;
 inline constexpr int kScatterChannels = 1 + 2 * kScatterAngles + kScatterAngles * kScatterAngles;
 
-/// Number of outputs along a line that the low-pass filter computes at once.
+/// Number of outputs in a row or column of an image that the low-pass filter computes at once.
 inline constexpr int kLowPassBlock = 8;
 
 /// Tables for the scattering transform (fixed wavelet features) of images of one size. The
@@ -129,8 +129,8 @@ struct ScatterModulus {
   std::int64_t count;
 };
 
-/// Applies the low-pass filter to the real parts of images, along one axis and then along the
-/// other, and keeps every fourth pixel.
+/// Applies the low-pass filter to the real parts of images, along the columns and then along the
+/// rows, and keeps every fourth pixel in both directions.
 struct ScatterLowPass {
   const ComplexFloat* images;  ///< [planes, channels, rows, columns], to be filtered
   int planes;

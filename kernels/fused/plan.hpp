@@ -30,7 +30,7 @@ inline constexpr int kThreads = 512, kWarps = 16;
 inline constexpr int kChunk = 16;
 /// Period of the banks of shared memory [bytes]: addresses this far apart are in the same bank.
 inline constexpr int kBanks = 128;
-/// Shared memory that a block of an H100 may use [bytes].
+/// Shared memory that one thread block may use on an H100 [bytes].
 inline constexpr int kMaxShared = 227 * 1024;
 inline constexpr int kMaxConvolutions = 3;
 inline constexpr int kMaxSlots = 256;

@@ -66,7 +66,8 @@ CUDP_HD V exp_of(V x) {
   return t * scale + scale;
 }
 
-/// Returns tanh x, correct to 4 ulp, as t / (t + 2) with t = e^(2|x|) - 1. NaN gives NaN.
+/// Returns tanh x, correct to 4 ulp (distances between neighbouring floats). |tanh x| is
+/// computed as t / (t + 2) with t = e^(2|x|) - 1. NaN gives NaN.
 template <class V>
 CUDP_HD V tanh_of(V x) {
   using Bits = typename BitsOf<V>::type;
@@ -110,8 +111,8 @@ struct Tanh {
   }
 };
 
-/// Tempered sigmoid: scale / (1 + exp(-temperature x)) - offset (Papernot et al. 2021), computed as
-/// gain tanh(rate x) + shift.
+/// Tempered sigmoid: scale / (1 + exp(-temperature x)) - offset (Papernot et al. 2021). It is
+/// computed as the equal function gain tanh(rate x) + shift.
 struct TemperedSigmoid {
   float gain, rate, shift;
 

@@ -49,7 +49,8 @@ CUDP_HD V hinge_derivative(V z, V y) {
   return slack > V{} ? -y : slack * 0.0f;  // the subgradient at the corner is 0
 }
 
-/// Returns log(1 + e) for 0 <= e <= 1, as 2 atanh(e / (2 + e)), correct to 2 ulp.
+/// Returns log(1 + e) for 0 <= e <= 1, computed as 2 atanh(e / (2 + e)), correct to 2 ulp
+/// (distances between neighbouring floats).
 template <class V>
 CUDP_HD V log1p_of_part(V e) {
   const V t = e / (e + 2.0f);

@@ -59,7 +59,8 @@ struct RecurrentPlan {
   /// Number of hidden units that a block computes at once: 4 to 32; with tensor cores a multiple of
   /// 16.
   std::int32_t units = 0;
-  /// Whether all of U is in shared memory. If not, parts of it (slabs) are loaded in turn.
+  /// Whether all of U, the weights of the states, is in shared memory. If not, parts of it (slabs)
+  /// are loaded in turn.
   bool is_resident = false;
   /// Only with tensor cores: number of columns of U (backward: of rows) in a slab, the part of U
   /// that is loaded at a time: 8, 16, 32 or 64.

@@ -45,13 +45,14 @@ struct LstmUnit {
   }
 };
 
-/// GRU cell (Cho et al. 2014) in the form of cuDNN and PyTorch: n = tanh(W_n x + b_n + r (U_n h +
-/// b'_n)).
+/// One unit of a GRU (Cho et al. 2014) in the form that cuDNN and PyTorch use, with n = tanh(W_n x
+/// + b_n + r (U_n h + b'_n)). r and z are its gates: first their pre-activations, then, after
+/// activate(), their values. n is first W_n x + b_n, then, after activate(), the value n.
 template <class V>
 struct GruUnit {
   V n, r, z, product;  ///< product: U_n h + b'_n
 
-  /// Replaces the pre-activations of the gates r, z and n with their values.
+  /// Replaces the pre-activations of r and z with their values, and W_n x + b_n with the value n.
   CUDP_HD void activate() {
     r = sigmoid_of(r);
     z = sigmoid_of(z);

@@ -27,7 +27,8 @@ CUDP_HD V log_one_plus(V e) {
 }
 
 struct LogisticMargin {
-  /// Returns the logistic loss ln(1 + e^-m) for margin m = y score.
+  /// Returns the logistic loss ln(1 + e^-m) for the margin m = y * score, with y = -1 or 1 the
+  /// class.
   template <class V>
   CUDP_HD V loss(V m) const {
     const V zero = V{};
@@ -44,7 +45,7 @@ struct LogisticMargin {
 };
 
 struct HingeMargin {
-  /// Returns the hinge loss max(0, 1 - m) for margin m = y score.
+  /// Returns the hinge loss max(0, 1 - m) for the margin m = y * score, with y = -1 or 1 the class.
   template <class V>
   CUDP_HD V loss(V m) const {
     const V slack = (V{} + 1.0f) - m;

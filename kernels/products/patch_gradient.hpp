@@ -15,7 +15,8 @@ inline constexpr int kPatchTaps = 9;
 /// Number of input channels per thread block: a block computes the gradient of the weights of these
 /// channels, for all nine taps of the 3x3 kernel.
 inline constexpr int kPatchChannels = 32;
-/// Number of rows of a block's weight gradient: one per input channel and tap.
+/// Number of rows of the weight gradient that a block computes: one for each of its input channels
+/// and each tap (position of the 3x3 kernel).
 inline constexpr int kPatchRows = kPatchChannels * kPatchTaps;
 inline constexpr int kMaxPatchTerms = 64;
 

@@ -14,11 +14,13 @@
 
 namespace cudp {
 
-/// Number of output pixels per block. They are the rows of the block's matrix product.
+/// Number of output pixels that a thread block computes. They are the rows of the block's matrix
+/// product.
 inline constexpr int kPatchPixels = 256;
 /// Number of input channels that are copied and multiplied at a time (a step).
 inline constexpr int kStepChannels = 8;
-/// Number of weights of a step per output channel: nine taps of each input channel.
+/// Number of weights per output channel that are multiplied at a time (in a step): those of
+/// kStepChannels input channels and nine positions of the 3x3 kernel.
 inline constexpr int kStepTerms = kStepChannels * kPatchTaps;
 /// Distance in floats between the weights of consecutive output channels in shared memory, so that
 /// eight of them are in different banks.
@@ -49,7 +51,7 @@ struct PixelPatch {
   Divisor x_fours = {};  ///< number of groups of four floats in a row
 
   int x_lines() const { return lines + 2; }
-  /// Returns the number of blocks that one example's output is divided among.
+  /// Returns the number of thread blocks among which the output of one example is divided.
   CUDP_HD int parts() const { return (height + lines - 1) / lines; }
 };
 

@@ -121,7 +121,8 @@ __device__ __forceinline__ void store_norm(const WeightGradientNorm& a, const Su
     a.parts[static_cast<std::int64_t>(which) * a.gradient.batch.capacity + blockIdx.z] = square;
 }
 
-/// Range of examples whose gradients one block of WeightGradientSum adds up.
+/// Range of examples of the micro-batch, first .. end - 1, whose weight gradients one thread block
+/// adds up.
 struct ExampleGroup {
   int first, end;
 

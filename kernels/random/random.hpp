@@ -19,7 +19,8 @@ enum class Stream : std::uint32_t {
   noise = 2,
   initial_weights = 3,
   dataset_size = 4,
-  /// Second stage of importance sampling (importance.hpp), which accepts or rejects drawn examples.
+  /// Second stage of importance sampling, which accepts or rejects the examples drawn in the first
+  /// stage.
   acceptance = 5,
   /// Noise on the sum of all examples' gradient norms, at the start of an epoch.
   norm_total = 6,

@@ -12,11 +12,11 @@ namespace cudp::CUDP_SIMD {
 /// at a time, on Zen 5).
 inline constexpr std::int64_t kRandomChunk = 512;
 
-/// Writes words first .. first + 511 of a stream to out [512]. Requires first to be a multiple of
-/// 256.
+/// Writes words first .. first + 511 of a random stream (32 random bits each) to out [512].
+/// Requires first to be a multiple of 256.
 void words_chunk(const RandomStream& stream, std::int64_t first, std::uint32_t* out);
-/// Writes normal numbers first .. first + 511 of a stream to out [512]. Requires first to be a
-/// multiple of 256.
+/// Writes standard normal numbers first .. first + 511 of a random stream to out [512]. Requires
+/// first to be a multiple of 256.
 void normals_chunk(const RandomStream& stream, std::int64_t first, float* out);
 
 /// Writes numbers first .. first + 511 of a stream of rounded normals to out [512]. A rounded

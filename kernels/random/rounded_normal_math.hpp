@@ -48,8 +48,9 @@ CUDP_HD D rounded_normal_u1(D high, D low) {
   return high * 0x1p-32 + (low * 0x1p-64 + 0x1p-65);
 }
 
-/// Returns the angle of Box-Muller in half turns, 2 U2 or 2 U2 - 2, in [-1, 1]. U2 is the second
-/// uniform number: signed_high is its first 32-bit word, read as a signed integer, low its second.
+/// Returns the angle of the Box-Muller transform in half turns: 2 U2 or 2 U2 - 2, in [-1, 1]. U2 is
+/// the second uniform number of a pair. Its first 32-bit word, read as a signed integer, is
+/// signed_high; its second word is low.
 template <class D>
 CUDP_HD D rounded_normal_turn(D signed_high, D low) {
   return signed_high * 0x1p-31 + (low * 0x1p-63 + 0x1p-64);

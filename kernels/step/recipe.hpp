@@ -48,8 +48,8 @@ inline double rate_of(const Draw& draw) {
   return allocation != nullptr ? 1.0 / static_cast<double>(allocation->steps) : 0.0;
 }
 
-/// Settings of an adaptive step size: the learning rate is divided by b_t, with b_t^2 = b_{t-1}^2 +
-/// max(beta_t |g_t|^2, nu) and g_t the released gradient of step t (AdaGrad-norm).
+/// Settings of an adaptive step size (AdaGrad-norm): the learning rate of step t is divided by b_t,
+/// with b_t^2 = b_{t-1}^2 + max(beta_t |g_t|^2, nu). g_t is the mean gradient that step t releases.
 struct StepSizeSettings {
   double weight = 1.0;       ///< beta_t = max(weight / (1 + t % period), 1); >= 0
   std::uint64_t period = 1;  ///< period of beta_t [steps], > 0

@@ -41,7 +41,7 @@ struct StepCursor {
   /// Size of a batch that is larger than the recorded launches can process, so its step was not
   /// started; 0 if there is none.
   std::uint32_t oversized_batch = 0;
-  /// 1 while a step is executed, 0 if the current launches must do nothing.
+  /// 1 while a step is executed; 0 if the launches that run now must do nothing.
   std::uint32_t active = 0;
   std::uint32_t adapts_clip_norm = 0;  ///< 1 if the clipping norm is adaptive, by the rule `clip`
   // Members for steps whose update is a separate launch, after the norm of the released gradient is

@@ -14,8 +14,8 @@ inline constexpr double kTallyUnit = 0x1p-20;
 /// Largest loss or norm that is added to the sums; a larger one counts as this number.
 inline constexpr double kMaxTallied = 0x1p10;
 
-/// Returns a loss or norm in units of kTallyUnit, rounded to nearest. A value above kMaxTallied, or
-/// NaN, counts as kMaxTallied.
+/// Returns a loss or norm x as an integer multiple of kTallyUnit, rounded to nearest. If x is above
+/// kMaxTallied or NaN, it counts as kMaxTallied.
 CUDP_HD std::int64_t tally_units(double x) {
   const double cut = x < kMaxTallied ? x : kMaxTallied;
   return static_cast<long long>(rint(cut * (1.0 / kTallyUnit)));
