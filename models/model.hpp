@@ -59,7 +59,7 @@ struct NetworkLayer {
   bool has_parameters() const { return parameter_count > 0 && !frozen; }
 };
 
-/// A model whose shapes are all known and checked.
+/// A network whose layers' shapes are all known and checked, with the layout of its parameters.
 struct Network {
   ModelSpec spec;
   Shape input;
@@ -81,7 +81,7 @@ struct Network {
   std::size_t parameter_count = 0;
   int groups = 0;
 
-  /// Returns the i-th tensor of a layer.
+  /// Returns the i-th parameter tensor of a layer.
   const ParameterTensor& tensor(const NetworkLayer& layer, std::size_t i) const {
     return (layer.frozen ? frozen : parameters)[layer.first_parameter + i];
   }
