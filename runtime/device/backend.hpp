@@ -32,9 +32,9 @@ struct Backend {
   /// threads, on the CPU only. done: called with the progress.
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;
-  /// Makes an engine for a linear model of two classes, which sums over the whole training set or
-  /// over batches of it. max_examples: public upper bound on the number of examples. threads:
-  /// number of threads, CPU only. weights: weights of the two classes.
+  /// Makes an engine that computes sums for a linear model of two classes, over the whole training
+  /// set or over batches of it. max_examples: public upper bound on the number of examples.
+  /// threads: number of threads, on the CPU only. weights: weights of the two classes.
   std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, double max_examples,
                                               int threads, SignWeights weights)>
       make_linear_engine;

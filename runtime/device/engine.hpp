@@ -135,7 +135,7 @@ struct Diagnostics {
   }
 };
 
-/// Results of steps whose clipping norm changed from step to step.
+/// Results of steps that ran with an adaptive clipping norm, which may change after every step.
 struct FollowedSteps {
   std::vector<StepScalars> scalars;  ///< scalars used in each step
   /// For each step the released, noisy count of gradients that were not clipped, as a multiple of
@@ -204,7 +204,7 @@ class Engine {
   /// Runs steps as run() does, and after each step changes the clipping norm by `rule`; `clip` is
   /// that of the first step. The scalars of a step are scalars_at(rule, its clipping norm, its
   /// element of `scalars`). count_noise: for each step the noise on its count of unclipped
-  /// gradients, in multiples of rule.grid; the caller must have drawn it. Requires flat clipping,
+  /// gradients, in multiples of rule.grid; runtime/gate/gate.hpp draws it. Requires flat clipping,
   /// EngineSettings::diagnostics, and no release observer. The caller must check the result with
   /// check_followed().
   virtual FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,

@@ -16,8 +16,8 @@ class PackedCoordinates {
  public:
   explicit PackedCoordinates(const CpuLayout& layout);
 
-  /// Computes the arrays from the mean m and the standard deviation s of each coordinate, [d]. The
-  /// result does not depend on the number of threads.
+  /// Computes the arrays of coordinate-wise clipping from the mean m and the standard deviation s
+  /// of each gradient coordinate, [d]. The result does not depend on the number of threads.
   Coordinates refresh(const std::vector<float>& mean, const std::vector<float>& deviation,
                       ThreadTeam& team);
 

@@ -23,7 +23,7 @@ class LinearSum {
   /// loss that depends on that output only.
   static bool fits(const Network& network);
 
-  /// class_weights: weight of each class (EngineSettings), or empty. Keeps references to its
+  /// class_weights: weight of each class, in [0, 1]; empty if all are 1. Keeps references to its
   /// arguments.
   LinearSum(const Network& network, const CpuLayout& layout, const CpuKernels& kernels,
             std::span<const float> class_weights, int threads);

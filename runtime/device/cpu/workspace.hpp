@@ -80,7 +80,7 @@ class Workspace {
     std::ranges::fill(numbers_, std::bit_cast<std::int32_t>(value));
   }
 
-  /// Returns the distance between the activations of consecutive examples [floats].
+  /// Returns the distance between consecutive examples in the array of activations [floats].
   std::int64_t value_stride() const { return storage_.values; }
 
   /// Returns the activations of all layers for one example, [Storage::values]. example: number

@@ -19,7 +19,7 @@ class DeviceCoordinates {
   Buffer<float>& deviation() { return deviation_; }
   const Buffer<float>& mean() const { return mean_; }
   const Buffer<float>& deviation() const { return deviation_; }
-  /// Returns 1 / scale of each coordinate, [d] (CoordinatesView::inverse).
+  /// Returns the array of 1 / scale, one number per gradient coordinate, [d].
   const Buffer<float>& inverse() const { return inverse_; }
   const CoordinateScale* scale() const { return scale_.get(); }
 

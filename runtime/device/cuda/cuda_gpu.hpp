@@ -152,8 +152,8 @@ class CudaGpu {
     check(cudaMemsetAsync(p, 0, bytes, stream_.get()), "clear memory");
   }
   /// Copies host memory to the device and waits until the copy is done, so the caller may then
-  /// change `from`. (For an asynchronous copy CUDA does not guarantee that pageable memory may be
-  /// changed.)
+  /// change `from`. (If it did not wait, ordinary host memory would have to stay unchanged for an
+  /// unknown time.)
   void upload(void* to, const void* from, std::size_t bytes) {
     settle();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
@@ -380,7 +380,7 @@ class CudaGpu {
     });
   }
 
-  /// Runs `work` in a mode in which a launch only loads its kernel and executes nothing.
+  /// Calls `work` in a mode in which a launch only loads its kernel and executes nothing.
   void load(const std::function<void()>& work) {
     loads_only_ = true;
     try {

@@ -37,9 +37,9 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense);
 
-/// Returns the precision (fp32 or TF32) of the matrix products in an engine of make_cuda_engine()
-/// for this network if the user requests `requested`. transforms: whether clipping is
-/// coordinate-wise. device: number of the device, which must exist.
+/// Returns the precision (fp32 or TF32) of the matrix products in a CUDA engine for this network.
+/// requested: the user's setting. transforms: whether clipping is coordinate-wise. device: number
+/// of the device, which must exist.
 Precision cuda_precision(const Network& network, Precision requested, bool transforms,
                          int device = 0);
 

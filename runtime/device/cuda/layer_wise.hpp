@@ -88,7 +88,7 @@ class LayerWiseNetwork {
   /// Requires backward(). scale: in device memory.
   void add(FixedPoint* sum, const SumScale* scale);
 
-  /// Writes the unclipped gradient of each example to gradients [capacity(), d].
+  /// Writes the unclipped gradient of each example of the micro-batch to gradients [capacity(), d].
   void store_gradients(float* gradients);
 
   /// Returns the arguments of a kernel that adds the losses, gradient norms and counts of the

@@ -49,7 +49,8 @@ class DeviceModelState {
   DeviceCoordinates& coordinates() { return coordinates_; }
   double* step_size_sum() const { return step_size_sum_.get(); }
 
-  /// Sets the state. Throws if an array of `s` has another size.
+  /// Sets parameters and optimizer state. Throws Error if an array of `s` does not have the
+  /// expected size.
   void set(const TrainState& s) {
     ensure(s.parameters.size() == size_ && s.moment1.size() == moment1_.size() &&
                s.moment2.size() == moment2_.size() && s.average.size() == average_.size() &&

@@ -77,7 +77,7 @@ class NcclRanks {
   /// Joins the group of ranks with this id. All ranks must call it, after each has selected its
   /// CUDA device. Throws Error if not all of them join.
   NcclRanks(Ranks& ranks, const std::string& id);
-  /// Requires that all recorded CUDA graphs with sums over these ranks have been destroyed.
+  /// Requires that all recorded CUDA graphs that call sum() have been destroyed.
   ~NcclRanks();
   NcclRanks(const NcclRanks&) = delete;
   NcclRanks& operator=(const NcclRanks&) = delete;

@@ -193,16 +193,16 @@ struct CudaStorage {
     return p.packed_at;
   }
 
-  /// Makes a table of the offsets at(0), ..., at(n - 1). Returns an axis that maps index i to entry
-  /// i of it.
+  /// Stores a table of the n offsets at(0), ..., at(n - 1). Returns a mapping that gives index i
+  /// the i-th offset of the table.
   template <class At>
   AxisPlan table(std::int64_t n, const At& at) {
     const auto first = static_cast<std::int64_t>(tables.size());
     for (std::int64_t i = 0; i < n; ++i) tables.push_back(narrow(at(static_cast<int>(i))));
     return {.table = first};
   }
-  /// Returns the axis that maps the numbers of one example, in PyTorch's order (channel, row,
-  /// column), to their offsets in planes `p`.
+  /// Returns a mapping for one example's activations with layout p: it gives the n-th number in
+  /// PyTorch's order (channel, row, column) its offset in memory.
   AxisPlan flat(const Planes& p) {
     if (p.border == 0) return strided(1);
     return table(p.pixels(), [&](int i) { return p.pixel_offset(i); });

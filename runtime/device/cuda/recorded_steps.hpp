@@ -21,7 +21,7 @@ class RecordedSteps {
         sum_(sum),
         ranked_(parts.gpu, parts.settings, parts.end, parts.tally, parts.state.size()) {}
 
-  /// Discards the recorded CUDA graphs. Call after another training set has been loaded.
+  /// Discards the recorded CUDA graphs. Call it after another training set has been loaded.
   void reset();
 
   /// Allocates memory for steps with batches of `examples` examples. Discards the recorded CUDA

@@ -51,8 +51,9 @@ void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated);
 void begin_drawn_step(Gpu& gpu, const BatchesAhead& ahead, const SampleSpace& space,
                       std::uint32_t* drawn);
 
-/// Memory for the batches of several steps, which one pair of launches draws. A batch depends on
-/// the key and on the step's number alone, so it may be drawn before earlier steps are done.
+/// Memory for the batches of several consecutive steps, which one pair of kernel launches draws. A
+/// batch depends on the random key and on the step's number alone, so it may be drawn before
+/// earlier steps are done.
 class DrawnAhead {
  public:
   /// Largest number of steps whose batches are drawn at once.

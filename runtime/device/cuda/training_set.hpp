@@ -52,7 +52,8 @@ class DeviceTrainingSet {
   }
 
   std::size_t size() const { return size_; }
-  /// Returns the index of this rank's first example in the training set of all ranks together.
+  /// Returns the index of this rank's (process's) first example in the training set of all ranks
+  /// together.
   std::int64_t first() const { return first_; }
   const DeviceData& data() const { return data_; }
 
