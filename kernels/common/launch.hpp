@@ -41,7 +41,7 @@ struct Batch {
   std::int32_t capacity;
 };
 
-/// Returns the number of examples of this micro-batch that exist: min(capacity, *count - first),
+/// Returns the number of examples that the micro-batch really has: min(capacity, *count - first),
 /// but at least 0.
 CUDP_HD int live_examples(const Batch& b) {
   const std::int64_t n = static_cast<std::int64_t>(*b.count) - b.first;

@@ -51,18 +51,18 @@ struct ConvStage {
   // Input in shared memory, in planes of 16-byte chunks: chunk `row y + x` has the numbers of
   // output pixel (y, x)'s first tap; other taps are fixed distances away.
   bool is_taps = false;  ///< a chunk is a kernel row (all channels), not 8 channels of a pixel
-  /// Distance in shared memory between rows of the padded input [chunks]. Unless is_taps, these are
-  /// rows of the same phase, `stride` apart in the image.
+  /// Distance in shared memory between rows of the padded input [16-byte chunks]. Unless is_taps,
+  /// these are rows of the same phase, `stride` apart in the image.
   int line = 0;
   /// The input of a convolution with a stride is stored by phase (row and column modulo the
   /// stride). Distance in shared memory between the first rows (phase_line), or the first columns
-  /// (phase_column), of consecutive phases [chunks].
+  /// (phase_column), of consecutive phases [16-byte chunks].
   int phase_line = 0, phase_column = 0;
   int tap_count = 0;          ///< number of taps that have chunks of their own
   int tap_chunks = 0;         ///< number of chunks per tap that have weights
   int planes = 0, plane = 0;  ///< number of planes per example, and chunks per plane
   /// Distance in the stored input between the chunks that belong to consecutive rows of the output
-  /// [chunks].
+  /// [16-byte chunks].
   int row = 0;
 
   // Outputs' gradient in shared memory, in planes of 8 channels: border, row, plane [chunks].
@@ -94,21 +94,21 @@ struct ConvStage {
   constexpr int steps() const { return tap_count * tap_steps(); }
   constexpr int units_k() const { return tap_count * (unit_k == 2 ? tap_steps() : tap_chunks); }
   /// Returns the offset of output pixel (y, x) in a plane (8 channels) of the gradient of the
-  /// outputs [chunks].
+  /// outputs [16-byte chunks].
   constexpr int dy_place(int y, int x) const { return (y + border) * dy_row + x + border; }
   constexpr int input_bytes() const { return planes * plane * kChunk; }
   constexpr int dy_bytes() const { return out / 8 * dy_plane * kChunk; }
   constexpr int weight_bytes() const { return steps() * out * 2 * kChunk; }
   /// Returns the distance from a pixel's first input chunk to the chunk number `chunk` of kernel
-  /// tap `tap` [chunks].
+  /// tap `tap` [16-byte chunks].
   constexpr int tap_place(int tap, int chunk) const {
     if (is_taps) return chunk * line;
     const int y = tap / kernel, x = tap % kernel;
     return chunk * plane + y / stride * line + y % stride * phase_line + x % stride * phase_column +
            x / stride;
   }
-  /// Returns the offset of padded input pixel (y, x) in a plane [chunks]. Requires !is_taps, so
-  /// that a chunk is 8 channels of one pixel.
+  /// Returns the offset of padded input pixel (y, x) in a plane [16-byte chunks]. Requires
+  /// !is_taps, so that a chunk is 8 channels of one pixel.
   constexpr int pixel_place(int y, int x) const {
     return y / stride * line + y % stride * phase_line + x % stride * phase_column + x / stride;
   }
@@ -149,8 +149,8 @@ struct DenseStages {
   constexpr int steps() const { return in / 16; }
   // Distances between rows in shared memory.
 
-  /// Distance in shared memory between the hidden layer's weights of consecutive outputs [chunks].
-  /// It is odd, which avoids bank conflicts.
+  /// Distance in shared memory between the hidden layer's weights of consecutive outputs [16-byte
+  /// chunks]. It is odd, which avoids bank conflicts.
   constexpr int weight_pitch() const { return in / 8 + 1; }
   constexpr int weight_bytes() const { return hidden * weight_pitch() * kChunk; }
   /// Distance in shared memory between the hidden layer's inputs for consecutive examples [32-bit

@@ -48,9 +48,9 @@ struct PixelTile : WarpTile<kPatchPixels, columns, 64, 32> {
 template <class T>
 class PixelSteps {
  public:
-  /// live: number of examples that exist in the micro-batch. memory: shared memory of
-  /// patch_product_bytes() bytes. terms: shared memory for kStepTerms elements. All threads must
-  /// call the constructor.
+  /// live: number of examples that the micro-batch really has (it may be fewer than the capacity).
+  /// memory: shared memory of patch_product_bytes() bytes. terms: shared memory for kStepTerms
+  /// elements. All threads must call the constructor.
   __device__ __forceinline__ PixelSteps(const PatchProduct& p, int live, float* memory, int* terms)
       : p_(p),
         memory_(memory),
@@ -84,7 +84,8 @@ class PixelSteps {
     __syncthreads();
   }
 
-  /// Returns whether this block has an example that exists.
+  /// Returns whether this block has any example to compute. Blocks beyond the end of the batch have
+  /// none.
   __device__ __forceinline__ bool any() const { return examples_ > 0; }
   __device__ __forceinline__ int count() const {
     return patch_steps(p_.patch.x.channels * kPatchTaps);

@@ -29,8 +29,8 @@ struct ClipRule {
   /// Power of two, 2^-40 to 1/2, to whose multiples the noise on the count is rounded; the noisy
   /// count is therefore a multiple of it.
   double grid = 0.5;
-  /// z_g >= 0, noise multiplier: the noise on the sum of gradients has standard deviation z_g C
-  /// sensitivity.
+  /// Noise multiplier z_g >= 0: the standard deviation of the noise on the sum of gradients is the
+  /// product z_g * C * sensitivity.
   double noise_multiplier = 1;
   /// Largest change of the rounded sum of gradients by adding or removing one example, as a
   /// multiple of C.
@@ -120,8 +120,8 @@ CUDP_HD float next_clip(const ClipRule& r, float clip, std::int64_t noisy_count)
   return static_cast<float>(next < r.min_clip ? r.min_clip : next > r.max_clip ? r.max_clip : next);
 }
 
-/// Returns the scalars (learning rate, noise, ...) of a step with clipping norm `clip`. s: the
-/// scalars before those that depend on the clipping norm are replaced.
+/// Returns the scalars (learning rate, noise, ...) of a step with clipping norm `clip`. s: scalars
+/// of the step; those that depend on the clipping norm, such as the noise, are replaced.
 CUDP_HD StepScalars scalars_at(const ClipRule& r, float clip, StepScalars s) {
   s.noise_std = float_not_below(r.noise_multiplier * static_cast<double>(clip) * r.sensitivity);
   if (r.normalised) s.inverse_batch = s.inverse_batch / clip;
