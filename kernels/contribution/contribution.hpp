@@ -71,8 +71,8 @@ struct AcceptedDirection {
 /// Coordinate-wise adaptive clipping (AdaCliP): an example adds w = (gradient - m) / scale, clipped
 /// to norm 1 (so StepScalars::clip_norm is 1). The vectors m and scale are estimates of each
 /// gradient coordinate's mean and spread. The noisy sum W of all w is transformed back to an
-/// estimate of the mean gradient, g~ = scale W / b + m, with b the expected batch size. Then m and
-/// scale are updated with g~.
+/// estimate of the mean gradient, g~ = scale * W / b + m, with b the expected batch size. Then m
+/// and scale are updated with g~.
 struct TransformedGradient {
   CoordinateSettings coordinates;
   bool operator==(const TransformedGradient&) const = default;

@@ -35,8 +35,8 @@ CUDP_HD CoordinateScale coordinate_scale(double deviations, double ratios) {
           shift > kLargestShift ? static_cast<float>(kLargestShift / shift) : 1.0f};
 }
 
-/// Coordinate-wise clipping: arrays for the transform w = (g - mean) inverse of a gradient g before
-/// it is clipped. Both have one element per parameter, in the order of the parameters. Null
+/// Coordinate-wise clipping: arrays for the transform w = (g - mean) * inverse of a gradient g
+/// before it is clipped. Both have one element per parameter, in the order of the parameters. Null
 /// pointers mean that there is no transform, w = g.
 struct Transform {
   const float* mean = nullptr;     ///< mean m_j of coordinate j, times CoordinateScale::shrink
@@ -44,16 +44,16 @@ struct Transform {
 };
 
 /// Returns the square of coordinate j of a gradient after the transform before clipping: w_j^2,
-/// with w_j = (g - mean[j]) inverse[j] and g that coordinate of the gradient. Returns g^2 if t has
-/// null pointers.
+/// with w_j = (g - mean[j]) * inverse[j] and g that coordinate of the gradient. Returns g^2 if t
+/// has null pointers.
 CUDP_HD float transformed_square(const Transform& t, std::int64_t j, float g) {
   const float w = t.mean != nullptr ? (g - t.mean[j]) * t.inverse[j] : g;
   return w * w;
 }
 
-/// Returns w = (x dy - mean) inverse for one weight of a dense layer. The weight's gradient is the
-/// product x dy of the input x and the output's gradient dy; inverse = 1 / scale. The order of the
-/// roundings is fixed, so that every kernel that computes this number again gets the same bits.
+/// Returns w = (x dy - mean) * inverse for one weight of a dense layer. The weight's gradient is
+/// the product x dy of the input x and the output's gradient dy; inverse = 1 / scale. The order of
+/// the roundings is fixed, so that every kernel that computes this number again gets the same bits.
 CUDP_HD float transformed_product(float x, float dy, float mean, float inverse) {
   return ScalarLanes::fma(x, dy, -mean) * inverse;
 }

@@ -8,7 +8,7 @@ namespace cudp {
 /// The number of columns of a table is padded with zeros to a multiple of this number.
 inline constexpr int kColumnTile = 32;
 
-/// Adds second moments of a table's rows: sum[i, j] += sum over r of rows[r, i] rows[r, j], for
+/// Adds second moments of a table's rows: sum[i, j] += sum over r of rows[r, i] * rows[r, j], for
 /// begin <= i < end and j >= (i rounded down to a multiple of kColumnTile). Smaller j are not
 /// written, because the matrix is symmetric. Arrays: rows [count, stride]; sum [stride, stride].
 /// begin and end are multiples of 4, stride one of kColumnTile. Requires rows of whole numbers that

@@ -29,8 +29,8 @@ struct LinearFacts {
 ///   class,
 /// and adds to sums of integers, which count multiples of `grid`, the power of two to whose
 /// multiples gradients are rounded:
-///   units[j] += round(x(j) d f / grid) for each feature j,
-///   *bias_unit += round(d f / grid).
+///   units[j] += round(x(j) * d * f / grid) for each feature j,
+///   *bias_unit += round(d * f / grid).
 /// The roundings are those of the kernels for a general dense layer (AddOuter, CodedProduct), so
 /// with the same z an example adds the same integers. An example whose gradient is not finite adds
 /// nothing.
@@ -63,7 +63,7 @@ struct CodedLinear {
 };
 
 /// Step of a linear model over examples with rows of floats, or with rows of bytes that stand for x
-/// = scale byte + shift.
+/// = scale * byte + shift.
 struct DenseLinear {
   LinearExamples of;
   const float* floats;        ///< features [rows, features]; null: bytes

@@ -47,9 +47,9 @@ struct GroupNormBackward {
 
 namespace device {
 
-/// Group normalisation (Wu & He 2018) of a micro-batch: y = (x - mean) inverse weight + bias, with
-/// inverse = 1 / sqrt(variance + epsilon). The channels are divided into `groups` groups of equal
-/// size; mean and variance are over the pixels and channels of a group of one example.
+/// Group normalisation (Wu & He 2018) of a micro-batch: y = (x - mean) * inverse * weight + bias,
+/// with inverse = 1 / sqrt(variance + epsilon). The channels are divided into `groups` groups of
+/// equal size; mean and variance are over the pixels and channels of a group of one example.
 struct GroupNorm {
   Batch batch;
   int groups;  ///< divides the channels
@@ -81,7 +81,7 @@ struct GroupNormBackward {
   CountedPlanes dx_planes;
   float* gradient;  ///< [capacity, 2 channels]: dweight, then dbias
   float* parts;     ///< [groups, capacity], written: squared norm of each group's gradient
-  /// Coordinate-wise clipping: for the norm, (g - transform.mean) transform.inverse is squared in
+  /// Coordinate-wise clipping: for the norm, (g - transform.mean) * transform.inverse is squared in
   /// place of each element g of the gradient. Arrays of [2 channels]; null pointers: g itself is
   /// squared.
   Transform transform = {};
@@ -102,7 +102,7 @@ struct WeightedRows {
   std::int32_t factor_stride;
   FixedPoint* sum;        ///< [columns], sum of the clipped gradients, added to
   const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
-  /// Coordinate-wise clipping: (g - transform.mean) transform.inverse is multiplied by the factor
+  /// Coordinate-wise clipping: (g - transform.mean) * transform.inverse is multiplied by the factor
   /// and added in place of each element g of a gradient. Arrays of [columns]; null pointers: g
   /// itself.
   Transform transform = {};

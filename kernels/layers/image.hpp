@@ -32,7 +32,7 @@ struct ImageLayout {
 };
 
 /// Loads one example of the data set, stored channel by channel, into an image with the channels of
-/// a pixel next to each other. A stored byte becomes scale byte + shift; a stored float stays
+/// a pixel next to each other. A stored byte becomes scale * byte + shift; a stored float stays
 /// unchanged. Writes the pixels only, neither the border nor channels that only pad a pixel.
 struct LoadImage {
   const std::uint8_t* bytes;  ///< pixels [channels, height, width]; null if floats
@@ -48,7 +48,7 @@ struct LoadImage {
 namespace device {
 
 /// Loads the examples of a micro-batch, and their labels, from the data set in device memory.
-/// Examples become floats: a stored byte becomes scale byte + shift, a stored float stays
+/// Examples become floats: a stored byte becomes scale * byte + shift, a stored float stays
 /// unchanged, and a table row in compact form (CodedRows) becomes its dense row.
 struct Load {
   Batch batch;

@@ -24,8 +24,8 @@ namespace cudp {
 inline constexpr int kTile = 16;
 
 /// Computes the scores x . w of the examples in tiles begin .. end - 1 (a tile is 16 examples):
-/// scores[t, l] = sum over features j of features[t, j, l] w[j], for the example in slot l of tile
-/// t.
+/// scores[t, l] = sum over features j of features[t, j, l] * w[j], for the example in slot l of
+/// tile t.
 struct LinearScores {
   const float* features;
   const float* w;  ///< [d]
@@ -34,8 +34,8 @@ struct LinearScores {
   int d;
 };
 
-/// Adds clipped gradients: total[j, l] += sum over tiles t of c[t, l] features[t, j, l], with l the
-/// example's slot in its tile and j the feature. c is the derivative of the weighted loss with
+/// Adds clipped gradients: total[j, l] += sum over tiles t of c[t, l] * features[t, j, l], with l
+/// the example's slot in its tile and j the feature. c is the derivative of the weighted loss with
 /// respect to the score, reduced so that |c| norm <= clip_norm, with norm = |x|; c = 0 if the score
 /// is not finite. Each product is rounded to a multiple of the grid, 1 / inverse_grid, and counts
 /// as an integer number of grid steps. The loss is logistic or hinge.

@@ -58,7 +58,7 @@ struct HingeMargin {
   }
 };
 
-/// Returns a linear model's score of one example: the sum over j < d of x(j) w[j]. Even and odd j
+/// Returns a linear model's score of one example: the sum over j < d of x(j) * w[j]. Even and odd j
 /// are summed separately and then added: the two chains of additions run in parallel.
 template <class V, class Feature>
 CUDP_HD V linear_score(const Feature& x, const float* w, int d) {

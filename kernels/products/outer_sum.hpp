@@ -11,12 +11,12 @@ namespace cudp {
 /// one example t is the outer product of its inputs x_t and the gradient y_t of its outputs,
 /// divided by grid and scaled to clip it. Every number of the product is rounded independently
 /// before it is added:
-///   units[m columns + n] += round(x_t(m) y_t(n))
+///   units[m * columns + n] += round(x_t(m) * y_t(n))
 /// for every example t < terms, m < rows, n < columns. columns is a multiple of 16; those from
 /// `outputs` on are padding, whose y is 0. Requires |x y| <= 2^22 (kMaxUnits); the code that scales
 /// y ensures it. With a transform (coordinate-wise clipping), given in the order of the packed
 /// weights, y is not scaled:
-///   units += round((x y - mean) inverse scale_t),
+///   units += round((x y - mean) * inverse * scale_t),
 /// and results beyond +-2^22 are clamped.
 struct AddOuter {
   const float* x;

@@ -148,7 +148,7 @@ CUDP_HD int packed_floats(const PackedWeight& p) {
 }
 
 /// Forward pass of a 3x3 convolution that reads patches of the input, and weights packed by
-/// PackWeights: out(i, j) = bias[j] + sum over t of x(i, t) weight(t, j), and then `epilogue` is
+/// PackWeights: out(i, j) = bias[j] + sum over t of x(i, t) * weight(t, j), and then `epilogue` is
 /// applied. i is an output pixel, j an output channel, and t = 9 (input channel) + (kernel tap).
 /// The result equals, bit for bit, that of a device::Product with tensor cores.
 struct PatchProduct {

@@ -7,8 +7,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Computes this block's tile of a matrix product: adds a(row, t) b(t, column) to `sums` for t = 0
-/// .. terms - 1, in order. with_columns: also adds up the columns of b. find_a(t) and find_b(t)
+/// Computes this block's tile of a matrix product: adds a(row, t) * b(t, column) to `sums` for t =
+/// 0 .. terms - 1, in order. with_columns: also adds up the columns of b. find_a(t) and find_b(t)
 /// return the Term (offset and factor) of a and of b at index t. The loads for the next t overlap
 /// with the arithmetic. Calls after(n) when the first n indices are done, after every T::kTerms of
 /// them. All threads must call the function.
@@ -150,8 +150,8 @@ __device__ __forceinline__ void add_plain_example(float scale, const Sums<T>& on
 }
 
 /// Multiplies one example's gradient by factor / grid, rounds every number to an integer, and adds
-/// it to `units`. With coordinate-wise clipping the numbers are (g - mean) inverse in place of the
-/// gradient's numbers g.
+/// it to `units`. With coordinate-wise clipping the numbers are (g - mean) * inverse in place of
+/// the gradient's numbers g.
 template <class T>
 __device__ __forceinline__ void add_example(const WeightGradientSum& a, float factor,
                                             const Sums<T>& one, UnitSums<T>& units) {

@@ -16,8 +16,8 @@ namespace cudp {
 
 namespace device {
 
-/// Matrix product out(i, j) = bias[j] + sum over t of a(i, t) b(t, j), with t = 0 .. terms - 1 and
-/// i < rows_per_example times the number of examples. Then `epilogue` (an activation, its
+/// Matrix product out(i, j) = bias[j] + sum over t of a(i, t) * b(t, j), with t = 0 .. terms - 1
+/// and i < rows_per_example times the number of examples. Then `epilogue` (an activation, its
 /// derivative or none) is applied. Every sum runs over t in order, whatever the micro-batch; with
 /// tensor cores 8 summands are added at a time.
 ///
@@ -52,7 +52,7 @@ struct Product {
 /// j), with x the layer's input and dy the gradient of its output. The bias gradient is the sum
 /// over p of dy(p, j). p runs over the example's output pixels (only one for a dense layer);
 /// terms_per_example is their number. Gradients are stored in PyTorch's order of weights, G(i, j)
-/// at index j rows + i, followed by the bias gradient.
+/// at index j * rows + i, followed by the bias gradient.
 struct WeightGradient {
   Batch batch;
   Factor x;
@@ -70,7 +70,7 @@ struct WeightGradient {
 struct WeightGradientNorm {
   WeightGradient gradient;
   float* parts;
-  /// Coordinate-wise clipping: (G - mean) inverse is squared in place of each number G of the
+  /// Coordinate-wise clipping: (G - mean) * inverse is squared in place of each number G of the
   /// gradient. Both arrays have (rows + 1) columns elements; null pointers: G itself is squared.
   Transform transform = {};
 };

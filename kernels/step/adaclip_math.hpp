@@ -5,7 +5,7 @@
 namespace cudp {
 
 /// Coordinate-wise clipping (AdaCliP): returns one coordinate of the estimated mean gradient, g~ =
-/// scale released / b + m. released: that coordinate of the noisy sum of (g - m) / scale over the
+/// scale * released / b + m. released: that coordinate of the noisy sum of (g - m) / scale over the
 /// batch, with g an example's gradient. b: expected batch size. m, scale: the coordinate's mean and
 /// scale.
 template <class L>

@@ -6,7 +6,7 @@
 
 namespace cudp {
 
-/// Adds noise to a sum of clipped gradients with d numbers: released[j] = grid (S_j + K_j). S_j =
+/// Adds noise to a sum of clipped gradients with d numbers: released[j] = grid * (S_j + K_j). S_j =
 /// sum[where[j]] is the sum as an integer multiple of `grid`. K_j, the noise, is an integer: a
 /// normal number with standard deviation noise_std / grid, rounded to nearest (number j of the
 /// rounded normals of the stream `noise`). The arithmetic is modulo 2^64. The result equals that of

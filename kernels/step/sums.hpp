@@ -8,7 +8,7 @@ namespace cudp {
 // Sums of clipped gradients on the CPU, as integers: multiples of a power of two, the grid step
 // (common/fixed_point.hpp). All arrays have n numbers, n a multiple of 16.
 
-/// Adds one example's gradient g, multiplied by a factor, to an array: acc += factor g.
+/// Adds one example's gradient g, multiplied by a factor, to an array: acc += factor * g.
 struct AddScaled {
   float* acc;
   const float* g;
@@ -16,11 +16,11 @@ struct AddScaled {
   std::int64_t n;
 };
 
-/// Adds one example's clipped gradient to a sum of integers: units += scale w, each number rounded
-/// to the nearest integer. w is the gradient g or, with a transform (coordinate-wise clipping), (g
-/// - mean) inverse. scale is the clip factor / grid; grid is the power of two to whose multiples
-/// numbers are rounded, so the integers count its multiples. Numbers beyond +-2^22 (kMaxUnits) are
-/// clamped.
+/// Adds one example's clipped gradient to a sum of integers: units += scale * w, each number
+/// rounded to the nearest integer. w is the gradient g or, with a transform (coordinate-wise
+/// clipping), (g - mean) * inverse. scale is the clip factor / grid; grid is the power of two to
+/// whose multiples numbers are rounded, so the integers count its multiples. Numbers beyond +-2^22
+/// (kMaxUnits) are clamped.
 struct AddRounded {
   std::int32_t* units;
   const float* g;
