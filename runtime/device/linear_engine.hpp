@@ -42,8 +42,9 @@ class LinearEngine {
   virtual std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) = 0;
 
   /// Returns, for each step size a in `steps`, the sum over the batch of the examples' losses at
-  /// weights w - a direction, each clipped to max_loss. direction: [d]. w: the weights of the last
-  /// call of clipped_gradient_sum(). All step sizes together need a single pass over the features.
+  /// weights w - a * direction, each clipped to max_loss. direction: [d]. w: the weights of the
+  /// last call of clipped_gradient_sum(). All step sizes together need a single pass over the
+  /// features.
   virtual std::vector<double> clipped_losses(std::span<const float> direction,
                                              std::span<const float> steps, double max_loss) = 0;
 

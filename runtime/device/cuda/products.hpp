@@ -55,7 +55,7 @@ class CudaProducts {
   /// [d], in device memory.
   void pack(const float* parameters);
 
-  /// Launches a layer's matrix product: out = epilogue(a weight + bias), where the epilogue is an
+  /// Launches a layer's matrix product: out = epilogue(a * weight + bias), where the epilogue is an
   /// activation, its derivative or none. out_planes, y_planes: layouts of out and of epilogue.y;
   /// used only if the product is computed from patches of an image (p.patch).
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
