@@ -78,7 +78,7 @@ struct SequenceGradient {
 struct SequenceGradientNorm {
   SequenceGradient gradient;
   float* parts;
-  /// Coordinate-wise clipping: w = (G - mean) * inverse is squared in place of each gradient number
+  /// Coordinate-wise clipping: w = (G - mean) inverse is squared in place of each gradient number
   /// G; or null.
   Transform transform = {};
 };
@@ -93,8 +93,8 @@ struct SequenceGradientSum {
   std::int32_t examples_per_block;
   FixedPoint* sum;
   const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
-  /// Coordinate-wise clipping: w = (G - mean) * inverse is added in place of each gradient number
-  /// G; or null.
+  /// Coordinate-wise clipping: w = (G - mean) inverse is added in place of each gradient number G;
+  /// or null.
   Transform transform = {};
 };
 
