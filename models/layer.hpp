@@ -7,8 +7,9 @@
 
 namespace cudp {
 
-/// Shape of one example's activations. A flat vector of n numbers is {n, 1, 1}. A sequence of at
-/// most T such vectors is {n, 1, T}. A text of at most T words is {1, 1, T}.
+/// Shape {channels, height, width} of one example's activations. A flat vector of n numbers is {n,
+/// 1, 1}. A sequence of at most T such vectors is {n, 1, T}. A text of at most T words is {1, 1,
+/// T}.
 struct Shape {
   int channels = 0;
   int height = 1;
@@ -20,9 +21,9 @@ struct Shape {
 
 // `lr_scale` of a layer: factor of the learning rate of its parameters, > 0.
 
-/// Convolution. weight [out_channels, in_channels, kernel, kernel], bias [out_channels]; zero
-/// padding of `pad` pixels on every side. Output height: (height + 2 pad - kernel) / stride + 1,
-/// rounded down.
+/// Convolution. Parameters: weight [out_channels, in_channels, kernel, kernel] and bias
+/// [out_channels]. The input is padded with `pad` pixels of zeros on every side. The output's
+/// height is (height + 2 pad - kernel) / stride + 1, rounded down; the same for its width.
 struct Conv2d {
   std::string name;
   int out_channels = 0;
@@ -32,8 +33,8 @@ struct Conv2d {
   float lr_scale = 1.0f;
 };
 
-/// Dense layer. weight [out, in], bias [out]; an image input is flattened channel by channel, row
-/// by row.
+/// Dense layer. Parameters: weight [out, in] and bias [out]. An image as input is flattened channel
+/// by channel, row by row.
 struct Dense {
   std::string name;
   int out = 0;
@@ -51,8 +52,9 @@ struct AvgPool2d {
   int stride = 2;
 };
 
-/// Group normalisation (Wu & He 2018). Normalises each group of channels of one example by the
-/// example's own mean and variance, then scales and shifts by weight [channels], bias [channels].
+/// Group normalisation (Wu & He 2018). Divides an example's channels into groups, normalises each
+/// group by its own mean and variance, then multiplies by weight [channels] and adds bias
+/// [channels].
 struct GroupNorm {
   std::string name;
   int groups = 1;
@@ -60,9 +62,10 @@ struct GroupNorm {
   float lr_scale = 1.0f;
 };
 
-/// Embedding: maps each word to a row of a table. Frozen: the rows are the data set's word vectors,
-/// and there are no parameters. Trainable: weight [rows, columns] for words 0 .. rows - 1. Later
-/// words use the data set's vectors, or zeros if it has none.
+/// Embedding: maps each word of a text to a vector. If frozen, the vectors are the word vectors
+/// that come with the data set, and there are no parameters. If trainable, words 0 .. rows - 1 of
+/// the vocabulary have their vectors in the parameter weight [rows, columns]. The other words use
+/// the data set's word vectors, or zeros if it has none.
 struct Embedding {
   std::string name;
   bool trainable = false;
@@ -72,15 +75,16 @@ struct Embedding {
 };
 
 enum class Cell { lstm, gru };
-/// Output of a recurrent layer: the states after the last step, their mean over the steps (both are
-/// zero for an empty text), or all states.
+/// What a recurrent layer outputs: the states after the last step; their mean over the steps; or
+/// the states of all steps. For an empty text the first two are zero.
 enum class RecurrentOutput { last, mean, sequence };
 
-/// LSTM or GRU with one layer, over a text's own words, as in torch.nn.LSTM and torch.nn.GRU (the
-/// GRU's reset gate acts after the product). Parameters: weight_ih_l0 [gates hidden, in],
-/// weight_hh_l0 [gates hidden, hidden], bias_ih_l0 [gates hidden], and for the GRU bias_hh_l0. (The
-/// LSTM adds its two biases, so its second one stays zero.) A bidirectional layer has the same
-/// tensors with `_reverse` as well, and concatenates the outputs of both directions.
+/// LSTM or GRU with one layer, whose steps are the words that a text has, without padding. It
+/// computes what torch.nn.LSTM and torch.nn.GRU do; the GRU's reset gate acts after the product.
+/// Parameters: weight_ih_l0 [gates hidden, in], weight_hh_l0 [gates hidden, hidden], bias_ih_l0
+/// [gates hidden], and for the GRU bias_hh_l0; gates is 4 for an LSTM, 3 for a GRU. (PyTorch's LSTM
+/// only adds its two biases, so the second one stays zero.) A bidirectional layer has a second set
+/// of tensors, named with `_reverse`, and concatenates the outputs of both directions.
 struct Recurrent {
   std::string name;
   Cell cell = Cell::lstm;
@@ -93,7 +97,8 @@ struct Recurrent {
   int gates() const { return cell == Cell::lstm ? 4 : 3; }
 };
 
-/// Mean of a sequence over a text's own words; zero for an empty text.
+/// Mean of a sequence of vectors over the words that a text has, without padding; zero for an empty
+/// text.
 struct MeanOverTime {
   bool unit = false;  ///< divide the mean by its Euclidean norm, unless that is 0
 };

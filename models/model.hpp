@@ -9,18 +9,19 @@
 
 namespace cudp {
 
-/// A network as data, as the user describes it, before shapes are known.
+/// Description of a network as the user gives it. The shapes of its layers are not known yet.
 struct ModelSpec {
   std::string name;
   std::vector<Layer> layers;
   Loss loss = Loss::softmax_cross_entropy;
-  /// Threshold h of the Huber loss, in units of the scaled target; finite and > 0.
+  /// Threshold h of the Huber loss (the loss is linear where |output - target| > h), in units of
+  /// the scaled target; finite and > 0.
   float huber = 1.0f;
 };
 
-/// One trainable tensor inside the flat parameter vector. Layout and order are PyTorch's, so that a
-/// released model can be loaded there by name: convolutions [out, in, kernel, kernel], dense [out,
-/// in], row-major.
+/// One trainable tensor, a part of the vector of all parameters. Its layout and order are
+/// PyTorch's, so that a saved model can be loaded there by the names of its tensors: convolutions
+/// [out, in, kernel, kernel], dense layers [out, in], row-major.
 struct ParameterTensor {
   std::string name;        ///< "conv1.weight"
   std::vector<int> shape;  ///< dimensions in the released file
@@ -29,19 +30,20 @@ struct ParameterTensor {
   int fan_in = 0;          ///< number of inputs that one output depends on, for initialisation
   int fan_out = 0;
   bool is_bias = false;  ///< initialised to zero (a group-norm weight: to one)
-  /// Index of the tensor's layer among the layers with trained parameters, 0..Network::groups-1.
+  /// Index of the tensor's layer among the layers whose parameters are trained,
+  /// 0..Network::groups-1.
   int group = 0;
   std::size_t touched = 0;  ///< largest number of entries that are not 0 in one example's gradient
   float lr_scale = 1.0f;    ///< factor of the learning rate of this tensor
 };
 
-/// Properties of a data set of texts that a network's shapes depend on.
+/// Properties of a data set of texts on which the shapes of a network's layers depend.
 struct TextShape {
   int words = 0;    ///< number of different words; 0: the examples are not texts
   int columns = 0;  ///< length of the data set's word vectors; 0 if it has none
 };
 
-/// A layer with its shapes and, if it has parameters, their position.
+/// A layer with the shapes of its input and output and, if it has parameters, where these are.
 struct NetworkLayer {
   Layer layer;
   Shape in;
@@ -57,7 +59,7 @@ struct NetworkLayer {
   bool has_parameters() const { return parameter_count > 0 && !frozen; }
 };
 
-/// A model whose shapes are all known and checked.
+/// A network whose layers' shapes are all known and checked, with the layout of its parameters.
 struct Network {
   ModelSpec spec;
   Shape input;
@@ -66,47 +68,52 @@ struct Network {
   int outputs = 0;  ///< logits: `classes` for softmax, 1 for every other loss
   std::vector<NetworkLayer> layers;
   std::vector<ParameterTensor> parameters;  ///< tensors that are trained
-  /// Tensors that PyTorch's layers have and this network does not. They are always zero, and are
-  /// written to the released model so that PyTorch can load it. `offset` is unused.
+  /// Tensors that PyTorch's layers have and this network does not, such as an LSTM's second bias.
+  /// They are always zero. They are written to saved models so that PyTorch can load these.
+  /// ParameterTensor::offset is not used.
   std::vector<ParameterTensor> zeros;
-  /// Tensors of frozen layers. Their offsets continue those of `parameters`: the first one is
-  /// parameter_count. Their values are frozen_values, from that offset on.
+  /// Tensors of frozen layers. Their offsets continue after the trained parameters, so the first
+  /// one is parameter_count. The value at such an offset is frozen_values[offset -
+  /// parameter_count].
   std::vector<ParameterTensor> frozen;
   std::shared_ptr<const std::vector<float>> frozen_values;  ///< null if no layer is frozen
-  /// d, number of trained parameters (floats).
+  /// d, the number of trained parameters.
   std::size_t parameter_count = 0;
   int groups = 0;
 
-  /// Returns the i-th tensor of a layer.
+  /// Returns the i-th parameter tensor of a layer.
   const ParameterTensor& tensor(const NetworkLayer& layer, std::size_t i) const {
     return (layer.frozen ? frozen : parameters)[layer.first_parameter + i];
   }
 };
 
-/// Builds a network: checks every shape and lays out the parameters. input: shape of one example.
-/// classes: >= 2, or 1 if the loss has a target. text: if examples are texts; then input is {1, 1,
-/// T}. Throws std::invalid_argument, naming the layer, on a size that does not fit (kernel larger
-/// than its padded input, groups that do not divide the channels, last layer of the wrong width, a
-/// duplicate or missing parameter name, logistic or hinge loss with more than two classes, a layer
-/// for sequences on another input or the reverse).
+/// Builds a network from its description: checks every shape and lays out the parameters. input:
+/// shape of one example. classes: at least 2, or 1 if the loss compares with a target. text: given
+/// if examples are texts; `input` is then {1, 1, T}. Throws std::invalid_argument, with the number
+/// of the layer, if the description does not fit. Examples: a kernel larger than its padded input,
+/// groups that do not divide the channels, a last layer of the wrong width, a duplicate or missing
+/// parameter name, logistic or hinge loss with more than two classes, a layer for sequences whose
+/// input is none or the reverse.
 Network build_network(const ModelSpec& spec, const Shape& input, int classes,
                       const TextShape& text = {});
 
-/// Reads a layer description (TOML; models/README.md lists the keys). `source` names it in errors.
-/// classes: selects softmax or one logit, and the width that `out = "outputs"` means. activation:
-/// kind of the layers of type "activation"; empty means the description's own. Throws
-/// std::invalid_argument with source and line on unknown keys or layer types. Batch norm is refused
-/// because it mixes examples.
+/// Reads the description of a network in TOML; models/README.md lists the keys. source: name of the
+/// text in error messages. classes: number of classes; it determines the loss (one logit or
+/// softmax) and the width of a layer with `out = "outputs"`. activation: kind of all layers of type
+/// "activation"; if empty, the description's own kinds are used. Throws std::invalid_argument with
+/// source and line if a key or a layer type is unknown. Batch norm is refused, because it mixes
+/// examples.
 ModelSpec parse_model(std::string_view toml, const std::string& source, int classes,
                       const std::string& activation = "");
 
-/// Returns the factor of a layer's learning rate; 1 for layers without parameters.
+/// Returns the factor by which the learning rate of a layer's parameters is multiplied; 1 for
+/// layers without parameters.
 float lr_scale_of(const Layer& layer);
 
 /// Returns the names of the built-in models, models/*.toml.
 std::vector<std::string> model_names();
 
-/// Returns the TOML text of a built-in model; empty if there is none with that name.
+/// Returns the TOML text of the built-in model with this name; empty if there is none.
 std::string_view builtin_model(std::string_view name);
 
 }  // namespace cudp

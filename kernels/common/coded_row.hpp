@@ -6,8 +6,9 @@
 
 namespace cudp::CUDP_SIMD {
 
-/// Reads rows of a CodedRows table (numbers, and indices of one-hot features), one row at a time.
-/// Code: the unsigned integer type of CodedRows::code_bytes bytes.
+/// Reads rows of a CodedRows table, one row at a time. Such a row is stored as its numeric features
+/// (numbers) and the indices of the one-hot features that are 1 (codes). Code: the unsigned integer
+/// type that stores one code; its size is CodedRows::code_bytes.
 template <class Code>
 struct CodedRow {
   explicit CodedRow(const CodedRows& r)

@@ -9,8 +9,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Reads one stored row of a CodedRows table: its numbers, and the indices of its one-hot features
-/// (codes).
+/// Reads one stored row of a CodedRows table: the values of its numeric features (numbers), and the
+/// indices of the one-hot features that are 1 (codes).
 struct CodedRecord {
   const CodedRows& rows;
   const std::uint32_t* words;
@@ -20,13 +20,15 @@ struct CodedRecord {
         words(reinterpret_cast<const std::uint32_t*>(r.rows) + example * (r.row_bytes / 4)) {}
 
   __device__ __forceinline__ float number(int k) const { return ScalarLanes::from_bits(words[k]); }
-  /// Index of the feature that code k sets to 1, or rows.features if it sets none.
+  /// Returns the k-th code: the index of the feature that is 1 in the k-th group of one-hot
+  /// features, or rows.features if all features of the group are 0.
   __device__ __forceinline__ int code(int k) const {
     const int byte = k * rows.code_bytes;
     const std::uint32_t word = words[rows.numbers + 1 + byte / 4] >> 8 * (byte % 4);
     return static_cast<int>(rows.code_bytes == 4 ? word : word & ((1u << 8 * rows.code_bytes) - 1));
   }
-  /// Returns feature i of the dense row that this record stands for.
+  /// Returns feature i of the dense row (all features, zeros included) that this stored row
+  /// encodes.
   __device__ __forceinline__ float feature(int i) const {
     float x = 0.0f;
     for (int k = 0; k < rows.numbers; ++k) {

@@ -5,15 +5,19 @@
 
 namespace cudp {
 
-/// Table of rows in memory, in a compact form of row_bytes each:
-///   numbers float32, |x|^2 float32, codes of code_bytes each, zeros up to a multiple of 4 bytes.
-/// The dense row x that it stands for has `features` numbers: x[number_feature[k]] is number k,
-/// x[c] = 1 for each code c, and all others are 0. The code `features`, the largest allowed, means
-/// that all features of its one-hot group are 0. The other codes of a row differ from each other.
-/// Numbers are finite. |x|^2 is summed over the dense row in double and then rounded to float32.
+/// Table of rows in memory, in a compact form of row_bytes bytes per row: first the values of the
+/// numeric features (`numbers` float32), then |x|^2 (float32), then `codes` integers of code_bytes
+/// bytes, then zeros up to a multiple of 4 bytes. A code is the index of the feature that is 1 in a
+/// group of one-hot features.
+///
+/// A stored row encodes a dense row x of `features` numbers: x[number_feature[k]] is the k-th
+/// stored number, x[c] = 1 for each code c, and all others are 0. If a code equals `features`, all
+/// features of its one-hot group are 0. The other codes of a row differ from each other. Numbers
+/// are finite. |x|^2 is summed over the dense row in double and then rounded to float32.
 struct CodedRows {
   const std::uint8_t* rows = nullptr;  ///< [n, row_bytes], 4-byte aligned
-  /// [numbers], feature that each number is the value of, < features.
+  /// Index of the feature whose value is the k-th stored number of a row, [numbers]; each index is
+  /// < features.
   const std::int32_t* number_feature = nullptr;
   std::int64_t row_bytes = 0;
   int numbers = 0;
@@ -22,12 +26,13 @@ struct CodedRows {
   int features = 0;
 };
 
-/// Size of one stored row with `numbers` float32 numbers and `codes` codes [bytes].
+/// Returns the size of one stored row with `numbers` float32 numbers and `codes` codes [bytes].
 constexpr std::int64_t coded_row_bytes(int numbers, int codes, int code_bytes) {
   const std::int64_t bytes = std::int64_t{4} * (numbers + 1) + std::int64_t{code_bytes} * codes;
   return (bytes + 3) / 4 * 4;
 }
-/// Size of a code, a whole number in 0..features [bytes].
+/// Returns the size of a code [bytes]: the fewest bytes that can store a whole number in
+/// 0..features.
 constexpr int bytes_of_code(int features) {
   return features <= 0xff ? 1 : features <= 0xffff ? 2 : 4;
 }

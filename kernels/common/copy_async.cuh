@@ -5,9 +5,10 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Copies four floats to shared memory; both addresses must be multiples of 16 bytes. If `inside`
-/// is false, writes zeros and does not read `from`. The thread that copied may read them after
-/// wait_for_copies(), other threads after a barrier that follows it.
+/// Starts to copy four floats from global to shared memory; both addresses must be multiples of 16
+/// bytes. If `inside` is false, writes zeros and does not read `from`. The calling thread may read
+/// the four floats after it has called wait_for_copies(); other threads may read them after a
+/// barrier that follows that call.
 __device__ __forceinline__ void copy_four_async(float* shared, const float* from, bool inside) {
 #ifdef __CUDACC__
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -19,7 +20,7 @@ __device__ __forceinline__ void copy_four_async(float* shared, const float* from
 #endif
 }
 
-/// Waits until everything that this thread copied has arrived.
+/// Waits until all copies that this thread has started with copy_four_async() are complete.
 __device__ __forceinline__ void wait_for_copies() {
 #ifdef __CUDACC__
   asm volatile("cp.async.wait_all;" ::: "memory");

@@ -3,8 +3,9 @@
 
 namespace cudp {
 
-/// Copies one row per example: to[e, i] = rows[e, i], i < columns, for the existing examples e of
-/// the micro-batch. rows [capacity, columns], to [capacity, to_stride].
+/// Copies one row per example, to[e, i] = rows[e, i] for i < columns, for every example e of the
+/// micro-batch. (It has fewer examples than its capacity if the batch ends.) Arrays: rows
+/// [capacity, columns]; to [capacity, to_stride].
 struct CopyRows {
   Batch batch;
   const float* rows;

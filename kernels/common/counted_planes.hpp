@@ -4,13 +4,13 @@
 
 namespace cudp {
 
-/// Channel, row and column of a pixel in an example's activations.
+/// Channel, row and column of one number in an example's activations.
 struct Pixel {
   int channel, y, x;
 };
 
-/// Planes (one example's activations) that can convert the index of a pixel to its coordinates
-/// without a division.
+/// Layout of one example's activations (Planes) with precomputed inverses, so that the index of a
+/// pixel is converted to channel, row and column without a division.
 struct CountedPlanes : Planes {
   AnyDivisor by_width;
   AnyDivisor by_height;
@@ -18,7 +18,8 @@ struct CountedPlanes : Planes {
   CountedPlanes() = default;
   CountedPlanes(const Planes& p) : Planes(p), by_width(p.width), by_height(p.height) {}
 
-  /// Coordinates of the n-th pixel, borders not counted.
+  /// Returns channel, row and column of the n-th pixel. Pixels are counted channel by channel, row
+  /// by row; those of the zero border around each channel are not counted.
   CUDP_HD Pixel pixel(int n) const {
     const int line = quotient(n, by_width);
     const int channel = quotient(line, by_height);
@@ -29,7 +30,8 @@ struct CountedPlanes : Planes {
   CUDP_HD int pixel_offset(int n) const { return border == 0 ? n : at(pixel(n)); }
 };
 
-/// Returns whether a and b have the same pixels, whatever their borders.
+/// Returns whether a and b have the same number of channels, height and width. The widths of their
+/// zero borders may differ.
 inline bool same_pixels(const Planes& a, const Planes& b) {
   return a.channels == b.channels && a.height == b.height && a.width == b.width;
 }

@@ -6,7 +6,8 @@
 namespace cudp {
 
 /// Divisor n > 1 with its precomputed inverse, so that quotient() needs no division instruction.
-/// Example: the conversion of an index into row and column, with n columns.
+/// Example: to convert the index of a pixel to its row and column, the index is divided by the
+/// number of columns.
 struct Divisor {
   int n = 1;
   std::uint32_t inverse = 0;  ///< 2^32 / n, rounded up
@@ -15,14 +16,14 @@ struct Divisor {
   explicit Divisor(int by) : n(by), inverse(0xffffffffu / static_cast<std::uint32_t>(by) + 1) {}
 };
 
-/// Returns at / d.n. Requires at >= 0 and at * d.n < 2^32.
+/// Returns at / d.n, rounded down. Requires at >= 0 and at d.n < 2^32.
 CUDP_HD int quotient(int at, const Divisor& d) {
   return static_cast<int>(
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(at)) * d.inverse) >> 32);
 }
 
-/// Divisor n > 0 with its precomputed inverse, for any non-negative int. Its quotient() takes two
-/// instructions more than that of a Divisor.
+/// Divisor n > 0 with its precomputed inverse, to divide any non-negative int without a division
+/// instruction. It takes two instructions more than a Divisor, which supports a smaller range.
 struct AnyDivisor {
   int n = 1;
   int shift = 0;                                   ///< smallest with 2^shift >= n
@@ -37,9 +38,9 @@ struct AnyDivisor {
   }
 };
 
-/// Returns at / d.n. Requires at >= 0. Why it is exact: the inverse is too large by less than
-/// 2^shift / n. The product with at < 2^31 is therefore too large by less than 2^(31 + shift) / n,
-/// and the result after the shift by less than 1 / n.
+/// Returns at / d.n, rounded down. Requires at >= 0. Why the result is exact: the stored inverse is
+/// too large by less than 2^shift / n. Its product with at < 2^31 is therefore too large by less
+/// than 2^(31 + shift) / n, and the result after the shift by less than 1 / n.
 CUDP_HD int quotient(int at, const AnyDivisor& d) {
   const std::uint64_t product =
       static_cast<std::uint64_t>(2 * static_cast<std::uint32_t>(at)) * d.inverse;

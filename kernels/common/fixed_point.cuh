@@ -14,18 +14,19 @@ __device__ __forceinline__ void for_each_number(std::int64_t n, const Body& body
     body(i);
 }
 
-/// Returns x y rounded to the nearest integer, plus the constant kToUnitsBits, modulo 2^32. The
-/// caller subtracts the constant, perhaps once from the sum of many results. Requires |x y| <=
-/// 2^22.
+/// Returns the product x y, rounded to the nearest integer, plus the constant kToUnitsBits, modulo
+/// 2^32. The caller subtracts the constant; if it adds up many results, it may subtract all
+/// constants at once from the sum. Requires |x y| <= 2^22.
 __device__ __forceinline__ std::uint32_t biased_product(float x, float y) {
   return ScalarLanes::bits(ScalarLanes::fma(x, y, kToUnits));
 }
-/// Returns x y rounded to the nearest integer. Requires |x y| <= 2^22.
+/// Returns the product x y, rounded to the nearest integer. Requires |x y| <= 2^22.
 __device__ __forceinline__ std::int32_t rounded_product(float x, float y) {
   return static_cast<std::int32_t>(biased_product(x, y)) - kToUnitsBits;
 }
 
-/// Returns x y rounded to the nearest integer and clamped to [-2^22, 2^22]; NaN gives -2^22.
+/// Returns the product x y, rounded to the nearest integer and clamped to [-2^22, 2^22]. If x y is
+/// NaN, returns -2^22.
 __device__ __forceinline__ std::int32_t saturated_product(float x, float y) {
   const float sum = ScalarLanes::fma(x, y, kToUnits);
   return static_cast<std::int32_t>(ScalarLanes::bits(fminf(fmaxf(sum, kMinSum), kMaxSum))) -

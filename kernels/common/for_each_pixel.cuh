@@ -7,15 +7,18 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Returns the index of example e of the micro-batch in the data set.
+/// Returns the index in the data set of example e of the micro-batch. examples: indices of the
+/// batch's examples; null: examples 0, 1, ... of the data set, in order.
 __device__ __forceinline__ std::int64_t number_in_set(const Batch& batch,
                                                       const std::uint32_t* examples, int e) {
   const int number = batch.first + e;
   return examples != nullptr ? static_cast<std::int64_t>(examples[number]) : number;
 }
 
-/// Calls body(example, pixel) for every pixel of every example that the micro-batch has. The grid's
-/// y strides over examples, its x over an example's pixels. Launch with pixel_shape().
+/// Calls body(example, pixel) for every pixel of every example of the micro-batch. (It has fewer
+/// examples than its capacity if the batch ends.) pixels: number of pixels of an example. The y
+/// dimension of the launch grid strides over examples, the x dimension over an example's pixels.
+/// Launch with pixel_shape().
 template <class Body>
 __device__ __forceinline__ void for_each_pixel(const Batch& batch, int pixels, const Body& body) {
   const int live = live_examples(batch);
@@ -28,8 +31,8 @@ __device__ __forceinline__ void for_each_pixel(const Batch& batch, int pixels, c
   }
 }
 
-/// Calls body(example) for every example that the micro-batch has, distributed over all threads of
-/// the launch.
+/// Calls body(example) for every example of the micro-batch, distributed over all threads of the
+/// launch. (A micro-batch has fewer examples than its capacity if the batch ends.)
 template <class Body>
 __device__ __forceinline__ void for_each_example(const Batch& batch, const Body& body) {
   const int live = live_examples(batch);

@@ -29,8 +29,9 @@ __device__ __forceinline__ void ldmatrix_x4(u32 (&r)[4], const void* row CUDP_CA
 #endif
 }
 
-/// Loads two 8 x 8 matrices of fp16 from shared memory, in the layout of ldmatrix_x4(). Lanes 0 to
-/// 15 pass the addresses of rows; those of other lanes are not used.
+/// Loads two 8 x 8 matrices of fp16 from shared memory. A whole warp calls it. Lane 8 m + r, for m
+/// = 0 and 1, passes the address of row r of matrix m; the addresses of lanes 16 to 31 are not
+/// used. Lane 4 g + t receives, in r[m], elements (g, 2 t) and (g, 2 t + 1) of matrix m.
 __device__ __forceinline__ void ldmatrix_x2(u32 (&r)[2], const void* row CUDP_CALLER) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
@@ -43,7 +44,8 @@ __device__ __forceinline__ void ldmatrix_x2(u32 (&r)[2], const void* row CUDP_CA
 }
 
 /// Loads four 8 x 8 matrices of fp16 from shared memory and transposes each: lane 4 g + t receives
-/// elements (2 t, g) and (2 t + 1, g). Addresses are passed as to ldmatrix_x4().
+/// elements (2 t, g) and (2 t + 1, g) of each matrix. A whole warp calls it; lane 8 m + r passes
+/// the address of row r of matrix m, a multiple of 16 bytes.
 __device__ __forceinline__ void ldmatrix_x4_trans(u32 (&r)[4], const void* row CUDP_CALLER) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -55,7 +57,9 @@ __device__ __forceinline__ void ldmatrix_x4_trans(u32 (&r)[4], const void* row C
 #endif
 }
 
-/// Loads two 8 x 8 matrices of fp16 like ldmatrix_x2(), but transposes each.
+/// Loads two 8 x 8 matrices of fp16 from shared memory and transposes each: lane 4 g + t receives
+/// elements (2 t, g) and (2 t + 1, g) of each matrix. A whole warp calls it. Lane 8 m + r, for m =
+/// 0 and 1, passes the address of row r of matrix m; the addresses of lanes 16 to 31 are not used.
 __device__ __forceinline__ void ldmatrix_x2_trans(u32 (&r)[2], const void* row CUDP_CALLER) {
 #ifdef __CUDACC__
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
@@ -68,8 +72,9 @@ __device__ __forceinline__ void ldmatrix_x2_trans(u32 (&r)[2], const void* row C
 }
 
 /// Computes d += a b with fp16 matrices a [16, 16], b [16, 8] and a float32 matrix d [16, 8]. A
-/// whole warp calls it. With g = lane / 4, t = lane % 4 and two numbers in each register of a and
-/// b, a lane has the elements
+/// whole warp calls it. Each lane passes its own elements (row, column) of the matrices; a word of
+/// a or b contains two neighbouring ones. With g = lane / 4 and t = lane % 4, "2 t .." meaning 2 t
+/// and 2 t + 1, these are
 ///   a: (g, 2 t ..), (g + 8, 2 t ..), (g, 2 t + 8 ..), (g + 8, 2 t + 8 ..)
 ///   b: (2 t .., g), (2 t + 8 .., g)
 ///   d: (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1)
@@ -118,8 +123,9 @@ __device__ __forceinline__ float high_half(u32 both) {
 #endif
 }
 
-/// Two numbers, each split into the sum of two fp16 numbers, `high` and `low`: about 22 bits. Both
-/// words hold two fp16 numbers. A number beyond the range of fp16 becomes inf + -inf, which is NaN.
+/// Two floats, each split into the sum of two fp16 numbers with about 22 bits together. The word
+/// `high` has the two larger parts, the word `low` the two remainders. A float beyond the range of
+/// fp16 becomes inf + -inf, which is NaN.
 struct SplitHalves {
   u32 high, low;
 };
@@ -128,8 +134,9 @@ __device__ __forceinline__ SplitHalves split_halves(float x, float y) {
   return {high, halves(x - low_half(high), y - high_half(high))};
 }
 
-/// Returns four of the eight bytes in `low` (0 to 3) and `high` (4 to 7): nibble i of `selector` is
-/// the index of byte i of the result.
+/// Builds a word from four of eight bytes: bytes 0 to 3 are those of `low`, bytes 4 to 7 those of
+/// `high`. The i-th 4-bit digit of `selector` is the index of the byte that becomes byte i of the
+/// result.
 __device__ __forceinline__ u32 permute_bytes(u32 low, u32 high, u32 selector) {
 #ifdef __CUDACC__
   return __byte_perm(low, high, selector);
@@ -138,7 +145,7 @@ __device__ __forceinline__ u32 permute_bytes(u32 low, u32 high, u32 selector) {
 #endif
 }
 
-/// Returns the low 32 bits of (high, low) shifted right by shift % 32.
+/// Returns the low 32 bits of the 64-bit number high 2^32 + low, shifted right by shift % 32.
 __device__ __forceinline__ u32 shift_right(u32 low, u32 high, u32 shift) {
 #ifdef __CUDACC__
   return __funnelshift_r(low, high, shift);
@@ -147,7 +154,8 @@ __device__ __forceinline__ u32 shift_right(u32 low, u32 high, u32 shift) {
 #endif
 }
 
-/// Returns a b + c for each of two pairs of fp16 numbers (two to a word), each rounded once.
+/// Returns a b + c, rounded once. Each argument is a word of two fp16 numbers, and so is the
+/// result: the upper and the lower numbers are combined separately.
 __device__ __forceinline__ u32 fma_halves(u32 a, u32 b, u32 c) {
 #ifdef __CUDACC__
   u32 r = 0;
@@ -159,7 +167,9 @@ __device__ __forceinline__ u32 fma_halves(u32 a, u32 b, u32 c) {
 }
 
 /// Converts bytes `first` and `first + 1` of a word to fp16 and divides them by 256, which is
-/// exact. How: 0x6400 + b is the fp16 number 1024 + b; 0x1c00 is 1 / 256, 0xc400 is -4.
+/// exact. The result is a word of two fp16 numbers. How: the bits 0x6400 + b are the fp16 number
+/// 1024 + b; it is multiplied by 1 / 256 (bits 0x1c00), and 4 is subtracted (-4 has the bits
+/// 0xc400).
 template <int first>
 __device__ __forceinline__ u32 bytes_to_halves(u32 bytes) {
   const u32 raised = permute_bytes(bytes, 0x64646464u, first == 0 ? 0x4140u : 0x4342u);

@@ -53,7 +53,7 @@ struct ScalarLanes {
 #endif
   }
 
-  /// Returns a b + c, rounded once (fused multiply-add).
+  /// Returns a b + c, rounded once (a fused multiply-add).
   static CUDP_HD F fma(F a, F b, F c) {
 #ifdef __CUDA_ARCH__
     return __fmaf_rn(a, b, c);
@@ -74,7 +74,8 @@ struct ScalarLanes {
     return x << n | x >> (32 - n);
   }
 
-  /// Computes the 64-bit product of a and m. Returns the low word and writes the high word.
+  /// Computes the 64-bit product of a and m. Returns its low 32 bits and writes its high 32 bits to
+  /// `high`.
   static CUDP_HD U multiply(U a, std::uint32_t m, U& high) {
     const std::uint64_t product = static_cast<std::uint64_t>(a) * m;
     high = static_cast<U>(product >> 32);

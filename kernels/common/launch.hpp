@@ -13,43 +13,46 @@ struct Extent {
   unsigned x = 1, y = 1, z = 1;
 };
 
-/// Grid, block and shared memory of a launch. launch_shape(), defined next to a kernel's arguments,
-/// chooses them.
+/// Grid size, block size and shared memory of a kernel launch. For each struct of kernel arguments
+/// a function launch_shape() chooses them.
 struct LaunchShape {
   Extent grid;
   Extent block;
   std::size_t shared_bytes = 0;
 };
 
-/// Shared memory that a block may use on every GPU without opting in [bytes].
+/// Shared memory that a thread block may use on every GPU without a change of the kernel's limit
+/// [bytes].
 inline constexpr std::size_t kAlwaysShared = std::size_t{48} * 1024;
 
-/// Limits of a GPU that the choice of a kernel's launch shape depends on.
+/// Limits of a GPU on which the choice of a launch shape (grid, block and shared memory) depends.
 struct DeviceLimits {
   int multiprocessors = 1;
   std::size_t shared_bytes = kAlwaysShared;  ///< largest amount that a block may request [bytes]
 };
 
-/// Micro-batch: examples first .. first + capacity - 1 of a batch. Only the device knows how many
-/// examples were drawn (*count). Examples from *count on do not exist: blocks that have only such
-/// examples return at once, and such examples affect no result.
+/// Micro-batch: examples first, first + 1, ..., first + capacity - 1 of a batch. The host does not
+/// know how many examples the batch has; that number, *count, is in device memory. Examples from
+/// index *count on do not exist: blocks that have only such examples return at once, and such
+/// examples affect no result.
 struct Batch {
   const std::uint32_t* count;  ///< number of examples drawn, in device memory
   std::int32_t first;
   std::int32_t capacity;
 };
 
-/// Returns the number of examples of this micro-batch that exist.
+/// Returns the number of examples that the micro-batch really has: min(capacity, *count - first),
+/// but at least 0.
 CUDP_HD int live_examples(const Batch& b) {
   const std::int64_t n = static_cast<std::int64_t>(*b.count) - b.first;
   return static_cast<int>(n < 0 ? 0 : n < b.capacity ? n : b.capacity);
 }
 
 /// Layout of one example's activations, or of their gradients: channel by channel, row by row. Each
-/// plane (channel) has a border of zeros, the padding of a convolution, that no kernel writes. Rows
-/// with a border are padded to a multiple of 16 bytes, because patch_gradient.hpp copies whole
-/// rows. A flat vector of n numbers is n channels of one pixel. The activations of a micro-batch
-/// are an array of [capacity] examples, size() floats apart.
+/// channel (plane) is surrounded by a border of zeros, the padding of a convolution, that no kernel
+/// writes. If there is a border, rows are padded to a multiple of 16 bytes, so that they can be
+/// copied in parts of 16 bytes. A flat vector of n numbers is n channels of one pixel. The
+/// activations of a micro-batch are an array [capacity] of examples, size() floats apart.
 struct Planes {
   std::int32_t channels = 0;
   std::int32_t height = 1;
@@ -63,7 +66,8 @@ struct Planes {
   CUDP_HD int at(int c, int y, int x) const {
     return c * plane() + (y + border) * row() + x + border;
   }
-  /// Offset of the n-th pixel [floats], borders not counted.
+  /// Returns the offset in memory of the n-th pixel [floats]. Pixels are counted channel by
+  /// channel, row by row; those of the zero border are not counted.
   CUDP_HD int pixel_offset(int n) const {
     if (border == 0) return n;
     const int line = n / width;
@@ -80,8 +84,8 @@ inline void validate(const Batch& b) {
          "batch: expected a count and capacity > 0");
 }
 
-/// Launch shape of a grid-stride loop over `items` numbers: one number per thread, up to 65,536
-/// blocks.
+/// Returns the launch shape of a loop over `items` numbers with one number per thread. A launch has
+/// at most 65,536 blocks; with more numbers, each thread processes several (grid-stride loop).
 inline LaunchShape strided_shape(std::int64_t items, unsigned block = 256) {
   const std::int64_t blocks = (items + block - 1) / block;
   constexpr std::int64_t kMaxBlocks = 1 << 16;
@@ -94,9 +98,9 @@ inline LaunchShape strided_shape(std::int64_t items, unsigned block = 256) {
 
 inline unsigned divide_up(int n, int by) { return static_cast<unsigned>((n + by - 1) / by); }
 
-/// Launch shape for an array [rows, columns]: blockIdx.y is the row (at most 65,535 at once),
-/// blockIdx.x a range of columns. A block is whole warps, at most 256 threads, and covers up to
-/// 1,024 columns, four a thread.
+/// Returns the launch shape for an array [rows, columns]. blockIdx.y is the row; there are at most
+/// 65,535 of them at once. blockIdx.x is a range of columns. A block is whole warps, at most 256
+/// threads, and covers up to 1,024 columns, four per thread.
 inline LaunchShape rows_shape(int rows, int columns) {
   constexpr int kThreads = 256;
   constexpr int kMaxGrid = 65'535;
@@ -106,7 +110,8 @@ inline LaunchShape rows_shape(int rows, int columns) {
           .block = {threads},
           .shared_bytes = 0};
 }
-/// Launch shape of kernels that call for_each_pixel(). pixels: number of pixels of an example.
+/// Returns the launch shape of kernels that call for_each_pixel(). pixels: number of pixels of one
+/// example, over all channels.
 inline LaunchShape pixel_shape(const Batch& batch, int pixels) {
   return rows_shape(batch.capacity, pixels);
 }

@@ -4,9 +4,9 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Waits until `threads` threads of the block have called it with the same id, 1 to 15; id 0 is
-/// __syncthreads(). Whole warps call it. It orders memory accesses of these threads, like
-/// __syncthreads().
+/// Waits until `threads` threads of the block have called this function with the same id, 1 to 15.
+/// (Id 0 is the barrier of __syncthreads().) Whole warps must call it. Writes to memory by these
+/// threads before the call are visible to all of them after it.
 template <int threads>
 __device__ __forceinline__ void named_barrier(int id) {
   static_assert(threads > 0 && threads % kWarp == 0);

@@ -2,8 +2,8 @@
 
 namespace cudp {
 
-/// Arithmetic of products in convolutions and dense layers. tf32 uses tensor cores: operands are
-/// rounded to a mantissa of 10 bits, sums are float32.
+/// Arithmetic of matrix products in layers. fp32: float32 throughout. tf32: tensor cores, which
+/// multiply numbers rounded to a mantissa of 10 bits and add the products in float32.
 enum class Precision { fp32, tf32 };
 
 }  // namespace cudp

@@ -8,13 +8,13 @@ namespace cudp {
 /// on other processors.
 enum class SimdLevel { baseline, avx2, avx512 };
 
-/// Returns the best level that both this build and this processor support. The environment variable
-/// CUDP_SIMD_LEVEL=baseline|avx2|avx512 selects a lower one.
+/// Returns the best SIMD level that both this build and this processor support. If the environment
+/// variable CUDP_SIMD_LEVEL (baseline, avx2 or avx512) is a lower level, returns that one.
 SimdLevel best_simd_level();
 
 std::string_view simd_name(SimdLevel level);
 
-/// Table of the CPU's kernels, one entry per operation (cpu_kernel_list.hpp).
+/// Table of function pointers to the CPU's kernels, one entry per operation.
 struct CpuKernels;
 
 /// Returns the kernels that are compiled for a SIMD level. Throws std::invalid_argument if this

@@ -9,11 +9,12 @@
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #pragma nv_diag_suppress 20050  // "inline qualifier ignored": it still makes the host's stub weak
-/// Declares dynamic shared memory as an array of T. At most once in a kernel.
+/// Declares the dynamic shared memory of a kernel as an array of T. Use it at most once in a
+/// kernel.
 #define CUDP_DYNAMIC_SMEM(T, name)                           \
   extern __shared__ __align__(16) unsigned char cudp_smem[]; \
   T* name = reinterpret_cast<T*>(cudp_smem)
-/// Declares static shared memory: CUDP_SHARED(float, tile, [16][17]);
+/// Declares an array in static shared memory. Example: CUDP_SHARED(float, tile, [16][17]);
 #define CUDP_SHARED(T, name, dims) __shared__ T name dims
 #else
 #include "simt_emulator.hpp"  // found only in an include directory of the tests
@@ -57,8 +58,9 @@ __device__ __forceinline__ T block_sum(T v, T* partial) {
   return total;
 }
 
-/// Like block_sum(), but may reuse the `partial` of an earlier sum: it synchronises the block
-/// first, because threads may still be reading it.
+/// Returns the sum of v over a one-dimensional block of whole warps, to every thread. Every thread
+/// must call it. In contrast to block_sum(), `partial` may be the memory of an earlier sum: the
+/// function first synchronises the block, because threads may still be reading that memory.
 template <class T>
 __device__ __forceinline__ T next_block_sum(T v, T* partial) {
   __syncthreads();

@@ -21,8 +21,9 @@ __device__ __forceinline__ float to_tf32(float x) {
 #endif
 }
 
-/// A float32 number split into the sum of two TF32 numbers, which keep 22 of its 24 bits whatever
-/// its size. NaN and infinity are not lost: `low` is NaN then.
+/// A float32 number split into the sum of two TF32 numbers, `high` and `low`, which together keep
+/// 22 of its 24 bits, however small or large it is. If it is NaN or infinite, `low` is NaN, so the
+/// sum is NaN.
 struct SplitTf32 {
   float high, low;
 };
@@ -32,8 +33,8 @@ __device__ __forceinline__ SplitTf32 split_tf32(float x) {
   return {high, ScalarLanes::from_bits(ScalarLanes::bits(x - high) & kKept)};
 }
 
-/// Returns x as it is written to memory: rounded to TF32 here if tensor-core kernels (tf32) read
-/// it, so that they need not round on every load.
+/// Returns the number to write to memory for x: x rounded to TF32 if `as` is tf32, otherwise x
+/// itself. Kernels that use tensor cores then need not round it on every load.
 __device__ __forceinline__ float stored(float x, Precision as) {
   return as == Precision::tf32 ? to_tf32(x) : x;
 }

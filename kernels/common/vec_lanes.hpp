@@ -17,7 +17,7 @@ struct VecLanes {
   static CUDP_HD U bits(F x) { return (U)x; }
   static CUDP_HD F from_bits(U u) { return (F)u; }
 
-  /// Returns a b + c, rounded once if the level has FMA, otherwise twice.
+  /// Returns a b + c, rounded once if the SIMD level has fused multiply-adds, otherwise twice.
   static CUDP_HD F fma(F a, F b, F c) {
 #if defined(__AVX512F__)
     return (F)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -42,7 +42,8 @@ struct VecLanes {
     return x << n | x >> (32 - n);  // one instruction in AVX-512
   }
 
-  /// Computes the 64-bit products of a and m. Returns the low words and writes the high words.
+  /// Computes the 64-bit product of a and m in every lane. Returns the low 32 bits of the products
+  /// and writes the high 32 bits to `high`.
   static CUDP_HD U multiply(U a, std::uint32_t m, U& high) {
 #if defined(__AVX512F__)
     // The maskz forms: GCC 12 warns of an uninitialised variable inside the plain ones.

@@ -24,8 +24,10 @@ __global__ inline void dense_gradient_norm_kernel(DenseGradientNorm a) {
   }
 }
 
-/// Writes the squared gradient norm of each group (parametric layer) for example e: the sum of the
-/// group's rows of `parts`. Returns the sum over the groups.
+/// Writes example e's squared gradient norm of each group (parametric layer) to squares [groups].
+/// It is the sum of the group's rows group_parts[g] .. group_parts[g + 1] - 1 of parts [.,
+/// capacity], partial sums of squared norms. Returns the sum over all groups, the squared norm of
+/// the whole gradient.
 __device__ __forceinline__ float group_squares(const float* parts, const std::int32_t* group_parts,
                                                int groups, int capacity, int e, float* squares) {
   float total = 0.0f;
@@ -39,9 +41,9 @@ __device__ __forceinline__ float group_squares(const float* parts, const std::in
   return total;
 }
 
-/// Second stage of importance sampling (DPIS): accepts or rejects each example that sampling drew,
-/// by its gradient's norm, and writes its clip factors, 0 if rejected. grid, block: any, one thread
-/// per example. smem: none.
+/// Second stage of importance sampling (DPIS): accepts or rejects each drawn example by the norm of
+/// its gradient. Writes the factor that its gradient is multiplied by in the sum: 1 / norm if it is
+/// accepted, 0 if it is rejected. grid, block: any, one thread per example. smem: none.
 __global__ inline void accept_kernel(device::Accept a) {
   a.stream.step = *a.step;
   const ImportanceRule rule = *a.rule;

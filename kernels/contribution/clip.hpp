@@ -5,9 +5,9 @@
 
 namespace cudp {
 
-/// Computes the squared norm of a dense layer's gradient for each example e, without forming the
-/// gradient (the outer product x dy' for the weights, dy for the bias): parts[e] = (|x_e|^2 + 1)
-/// |dy_e|^2. See dense_squared_norm.
+/// Computes the squared norm of a dense layer's gradient for each example e: parts[e] = (|x_e|^2 +
+/// 1) |dy_e|^2. The gradient is never formed; it would be the outer product of input x and output
+/// gradient dy for the weights, and dy for the bias.
 struct DenseGradientNorm {
   Batch batch;
   const float* x;  ///< [capacity, inputs]
@@ -22,15 +22,17 @@ inline void validate(const DenseGradientNorm& a) {
   expect(a.x && a.dy && a.parts && a.inputs > 0 && a.outputs > 0,
          "dense norm: expected pointers and sizes > 0");
 }
-/// Launch shape with one warp per example.
+/// Returns a launch shape with one warp per example.
 inline LaunchShape launch_shape(const DenseGradientNorm& a) {
   return strided_shape(std::int64_t{a.batch.capacity} * 32);
 }
 
 namespace device {
 
-/// Computes clip factors. The squared gradient norm of group (parametric layer) g is the sum of
-/// rows group_parts[g] .. group_parts[g + 1] - 1 of parts [., capacity], added in that order.
+/// Computes clip factors: for each example, the factor by which the gradient of each group
+/// (parametric layer) is multiplied to clip it. An example's squared gradient norm of group g is
+/// the sum, in that order, of rows group_parts[g] .. group_parts[g + 1] - 1 of parts [., capacity],
+/// which are partial sums of squared norms.
 struct Clip {
   Batch batch;
   ClippedGradient clip;
@@ -40,17 +42,18 @@ struct Clip {
   int groups;
   float* squared_norms;  ///< [capacity, groups], written
   float* factors;        ///< [capacity, groups], written; all 0 for a non-finite example
-  /// Weights of the classes, in [0, 1]; null: all are 1. An example's factors are multiplied by its
-  /// class's weight, after clipping, so the bound on the clipped gradient also holds for the
-  /// weighted one.
+  /// Weights of the classes, each in [0, 1]; null: all are 1. After clipping, an example's factors
+  /// are multiplied by the weight of its class. A bound on the norm of the clipped gradient
+  /// therefore also holds for the weighted gradient.
   const float* class_weights;
   const std::uint8_t* label;  ///< [capacity]
   float* clip_factors;        ///< [capacity, groups], written with weights: factors without them
 };
 
-/// Second stage of importance sampling (importance.hpp): computes the factor of each candidate's
-/// gradient: 1 / norm if it is accepted, else 0; the same for every layer. Stores the gradient's
-/// norm in norms[], for the next draw.
+/// Second stage of importance sampling for the examples that were drawn: computes the factor that
+/// an example's gradient is multiplied by in the sum, 1 / norm if it is accepted, else 0. The
+/// factor is the same for all layers. Stores the gradient's norm in norms[], for the next time that
+/// the example may be drawn.
 struct Accept {
   Batch batch;
   const ImportanceRule* rule;     ///< parameters of the epoch
@@ -66,8 +69,8 @@ struct Accept {
   float* factors;
 };
 
-/// Writes norms[first + e] = norm of the gradient of example e of this micro-batch, or 0 if it is
-/// not finite.
+/// Writes norms[batch.first + e] = norm of the gradient of example e of this micro-batch, or 0 if
+/// that norm is not finite.
 struct Norms {
   Batch batch;
   const float* parts;

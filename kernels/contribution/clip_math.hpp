@@ -7,26 +7,28 @@
 
 namespace cudp {
 
-/// Returns the squared norm of a dense layer's gradient for one example, (|x|^2 + 1) |dy|^2: the
-/// outer product x dy' for the weights and dy for the bias. x2 = |x|^2 of the layer's input; dy2 =
-/// |dy|^2 of the gradient of its `outputs` outputs. Both are summed in float32.
+/// Returns the squared norm of a dense layer's gradient for one example, (|x|^2 + 1) |dy|^2: that
+/// of the outer product x dy' for the weights, and of dy for the bias. x2 = |x|^2 of the layer's
+/// input; dy2 = |dy|^2 of the gradient of the layer's `outputs` outputs. Both are summed in
+/// float32.
 ///
-/// Squares and sums below 2^-126 have few bits or none. So dy2 may be too small by that much for
-/// each number and for each addition across a warp's or a vector's lanes, and a large x magnifies
-/// the loss. The function therefore adds the largest possible loss to dy2. The result is too small
-/// only by roundings of normal numbers, even on hardware that flushes small numbers to zero. V is
-/// float, or a SIMD vector with one example per lane.
+/// In float32, squares and sums below 2^-126 lose bits or become 0. Each square, and each addition
+/// across the lanes of a warp or a SIMD vector, may make dy2 too small by up to 2^-126, and the
+/// product with a large |x|^2 magnifies this loss. The function therefore adds the largest possible
+/// loss to dy2. The result is then too small only by the usual relative rounding errors, even on
+/// hardware that flushes small numbers to zero. V is float, or a SIMD vector with one example per
+/// lane.
 template <class V>
 CUDP_HD V dense_squared_norm(V x2, V dy2, int outputs) {
   constexpr int kLanes = 32;
   return (x2 + 1.0f) * (dy2 + static_cast<float>(outputs + kLanes) * 0x1p-126f);
 }
 
-/// Returns the factor that a gradient with a finite squared norm is multiplied by to clip it. With
-/// flat and per-layer clipping, `square` is the squared norm of the gradient (of that layer) and
-/// `bound` the norm to clip to. With automatic clipping, `square` is the squared norm of the
-/// example's whole gradient, and `bound` is not used. L: ScalarLanes for one example, or VecLanes
-/// for one example per SIMD lane.
+/// Returns the factor that a gradient is multiplied by to clip it. Requires a finite squared norm.
+/// With flat and per-layer clipping, `square` is the squared norm of the gradient (per layer: of
+/// that layer's gradient) and `bound` the norm to clip to. With automatic clipping, `square` is the
+/// squared norm of the example's whole gradient, and `bound` is not used. L: ScalarLanes for one
+/// example, or VecLanes for one example per SIMD lane.
 template <class L>
 CUDP_HD typename L::F clip_factor(const ClipSettings& clip, float bound, typename L::F square) {
   if (clip.kind == Clipping::automatic)
@@ -36,12 +38,12 @@ CUDP_HD typename L::F clip_factor(const ClipSettings& clip, float bound, typenam
 }
 
 /// Computes one example's clip factors from squared_norms [groups], the squared norm of each
-/// parametric layer's gradient (a group is one such layer). Writes factors [groups]. Afterwards
+/// parametric layer's gradient (a group is one such layer). Writes factors [groups]. They satisfy
 /// sum_g factors[g]^2 squared_norms[g] <= C^2 up to rounding, for every kind of clipping, with C
-/// the clipping norm. If any squared norm is NaN or infinite, every factor is 0 and the caller must
-/// skip the example in the sum (0 * NaN is NaN). Returns the squared norm of the example's whole
-/// gradient. size: length of both arrays, a constant that keeps them in registers on a device;
-/// squared norms from index `groups` on must be 0.
+/// the clipping norm. If any squared norm is NaN or infinite, every factor is 0, and the caller
+/// must leave the example out of the sum, because 0 NaN is NaN. Returns the squared norm of the
+/// example's whole gradient. size: length of both arrays, a compile-time constant so that a device
+/// keeps them in registers; squared_norms must be 0 from index `groups` on.
 CUDP_HD float clip_factors(const ClipSettings& clip, const float* squared_norms, int groups,
                            float* factors, int size) {
   float total = 0.0f;

@@ -9,9 +9,10 @@
 
 namespace cudp {
 
-/// Kind of clipping. flat: clips the whole gradient to norm C. per_layer: clips each parametric
-/// layer's gradient to norm C / sqrt(groups). automatic: multiplies by C / (norm + stability),
-/// without a threshold (Bu et al. 2022, AUTO-S, eq. 4.1).
+/// Kind of clipping of an example's gradient. flat: clips the whole gradient to norm C. per_layer:
+/// clips the gradient of each layer with parameters to norm C / sqrt(number of such layers).
+/// automatic: multiplies the whole gradient by C / (its norm + stability), without a threshold (Bu
+/// et al. 2022, AUTO-S, eq. 4.1).
 enum class Clipping { flat, per_layer, automatic };
 
 struct ClipSettings {
@@ -27,22 +28,22 @@ struct CoordinateSettings {
   float beta2 = 0.9f;           ///< decay rate of the variance s^2, in [0, 1]
   float min_variance = 1e-12f;  ///< lower bound of a coordinate's variance s^2 (h1); > 0
   float max_variance = 1e-2f;   ///< upper bound of a coordinate's variance s^2 (h2); >= h1
-  /// Whether s^2 is the variance of the released mean gradient g~, as in the paper; otherwise it is
-  /// that of per-example gradients.
+  /// Whether s^2 estimates the variance of the released mean gradient g~, as in the AdaCliP paper.
+  /// If not, it estimates the variance of the gradients of single examples.
   bool literal = false;
   bool operator==(const CoordinateSettings&) const = default;
 };
 
-/// Largest ratio |m / scale| of the mean gradient m, which coordinate-wise clipping
-/// (TransformedGradient) subtracts, to its scale. The ratio is limited because the rounding error
-/// of (g - m) / scale grows with it.
+/// Limit on the norm of m / scale. Coordinate-wise clipping subtracts the mean gradient m and
+/// divides by scale, (g - m) / scale for a gradient g. The norm is limited because the rounding
+/// error of (g - m) / scale grows with it.
 inline constexpr double kLargestShift = 4.0;
 
 /// Parameters of one epoch of importance sampling, in which an example is drawn with a probability
 /// proportional to the norm of its gradient. All are public.
 struct ImportanceRule {
   double clip = 1.0;  ///< C, clipping norm, > 0
-  /// k >= 1: an example is drawn as if its norm were k times its last norm.
+  /// k >= 1: an example is drawn as if its gradient had k times the norm that was last computed.
   double multiple = 5.0;
   double min_norm = 0.01;  ///< g_L, in (0, C]: a smaller last norm counts as this
   double rate = 0.0;       ///< b / K, in (0, 1 / C): probability to be drawn per unit of norm
@@ -56,55 +57,60 @@ struct ClippedGradient {
   float stability = ClipSettings{}.stability;  ///< used by Clipping::automatic only
   bool operator==(const ClippedGradient&) const = default;
 
-  /// Returns the settings for a given clipping norm.
+  /// Returns these clip settings together with the step's clipping norm, `clip_norm`.
   ClipSettings at(float clip_norm) const { return {kind, clip_norm, stability}; }
 };
 
-/// An example that importance sampling accepts adds gradient / norm: its gradient scaled to norm 1.
-/// The probability of acceptance follows from ImportanceRule.
+/// What an example adds with importance sampling: if the example is accepted, its gradient divided
+/// by the gradient's norm, a vector of norm 1; otherwise nothing. ImportanceRule determines the
+/// probability of acceptance.
 struct AcceptedDirection {
   bool operator==(const AcceptedDirection&) const = default;
 };
 
 /// Coordinate-wise adaptive clipping (AdaCliP): an example adds w = (gradient - m) / scale, clipped
-/// to norm 1 (StepScalars::clip_norm is 1). The vectors m and scale are estimates of the gradient's
-/// mean and scale in each coordinate. The noisy sum W of all w is transformed back to the mean
-/// gradient g~ = scale W / b + m, with b the expected batch size. Then g~ updates m and scale.
+/// to norm 1 (so StepScalars::clip_norm is 1). The vectors m and scale are estimates of each
+/// gradient coordinate's mean and spread. The noisy sum W of all w is transformed back to an
+/// estimate of the mean gradient, g~ = scale * W / b + m, with b the expected batch size. Then m
+/// and scale are updated with g~.
 struct TransformedGradient {
   CoordinateSettings coordinates;
   bool operator==(const TransformedGradient&) const = default;
 
-  /// Returns the settings for a given clipping norm.
+  /// Returns the settings for clipping the transformed gradient w to norm `clip_norm`.
   ClipSettings at(float clip_norm) const {
     return {.kind = Clipping::flat, .clip_norm = clip_norm};
   }
 };
 
-/// Throws std::invalid_argument if a number is out of range.
+/// Throws std::invalid_argument if a member of the settings is out of range.
 void validate(const CoordinateSettings& settings);
 void validate(const ImportanceRule& rule);
 
 using Contribution = std::variant<ClippedGradient, AcceptedDirection, TransformedGradient>;
 
-/// Bounds on the vector that any possible example adds to a step's sum.
+/// Bounds on the vector that any one possible example adds to a step's sum.
 struct ContributionBound {
   double norm;  ///< largest L2 norm, before rounding
-  /// Each number is rounded to a multiple of this power of two, which depends on `norm` only.
+  /// Power of two to whose multiples every number of the vector is rounded; it depends on `norm`
+  /// only.
   double grid;
-  /// Bound on |m / scale|, which coordinate-wise clipping subtracts, in units of `norm`; else 0.
+  /// Coordinate-wise clipping, which clips (gradient - m) / scale: bound on the norm of m / scale,
+  /// as a multiple of `norm`. 0 for other kinds of contribution.
   double shift;
 };
 
-/// Returns the bounds on what an example adds. clip_norm: C, finite and > 0. A gradient that
-/// importance sampling accepts has norm 1 whatever C is.
+/// Returns the bounds on the vector that an example adds to a step's sum. clip_norm: clipping norm
+/// C, finite and > 0. With importance sampling the vector has norm 1, whatever C is.
 inline ContributionBound bound_of(const Contribution& contribution, double clip_norm) {
   const bool transformed = std::holds_alternative<TransformedGradient>(contribution);
   const double norm = std::holds_alternative<AcceptedDirection>(contribution) ? 1.0 : clip_norm;
   return {.norm = norm, .grid = sum_grid(norm), .shift = transformed ? kLargestShift : 0.0};
 }
 
-/// Bound on the L2 norm of what an example adds to the parameters of one of the model's `groups`
-/// parametric layers, before rounding.
+/// Returns a bound on the L2 norm, before rounding, of the part of an example's contribution that
+/// belongs to the parameters of a single layer. groups: number of the model's layers with
+/// parameters.
 inline double layer_norm_bound(const Contribution& contribution, double clip_norm, int groups) {
   const auto* const clipped = std::get_if<ClippedGradient>(&contribution);
   const bool per_layer = clipped != nullptr && clipped->kind == Clipping::per_layer;

@@ -17,12 +17,13 @@ struct CoordinateSums {
   std::int64_t n;
   double* parts;  ///< [2 blocks], written: the partial sums
 };
-/// Second pass over the parameters for coordinate-wise clipping: adds up `count` pairs of partial
-/// sums (CoordinateSums) to get the scale of each coordinate. Writes four arrays [n]: centre (what
-/// is subtracted from the gradient), inverse = 1 / scale, square = 1 / scale^2 and product = centre
-/// / scale^2.
+/// Second pass over the parameters for coordinate-wise clipping. Adds up the `count` pairs of
+/// partial sums that CoordinateSums wrote, which gives the scale of each coordinate. Writes four
+/// arrays [n]: centre (the number that is subtracted from each gradient coordinate), inverse = 1 /
+/// scale, square = 1 / scale^2 and product = centre / scale^2.
 struct CoordinateArrays {
-  /// If *active is 0, the kernel does nothing: no step runs, and a paused step keeps its arrays.
+  /// If *active is 0, the kernel does nothing: either there is no step to run, or a step is
+  /// interrupted and still needs its arrays.
   const std::uint32_t* active;
   const float* mean;
   const float* deviation;
@@ -35,16 +36,16 @@ struct CoordinateArrays {
   float* square;
   float* product;
 };
-/// Parameters of one dense layer, the group-th parametric layer: n numbers, starting at index
-/// `first` of the network's parameters.
+/// Position of a dense layer's parameters: n numbers, starting at index `first` of the network's
+/// parameters. group: index of the layer among the layers with parameters.
 struct LayerShift {
   std::int64_t first;
   std::int64_t n;
   int group;
 };
-/// Computes for `count` dense layers at once: shifts[group] = sum over the layer's coordinates of
-/// centre^2 square = (centre / scale)^2, the squared norm of what is subtracted from every
-/// example's scaled gradient.
+/// Computes for `count` dense layers at once shifts[group] = sum of (centre / scale)^2 over the
+/// layer's parameters. That is the squared norm of the part centre / scale of (gradient - centre) /
+/// scale, which is the same for all examples.
 struct LayerShifts {
   static constexpr int kMax = 32;
   const float* centre = nullptr;
@@ -58,16 +59,17 @@ struct LayerShifts {
     layer[count++] = of;
   }
 };
-/// Computes y = x^2 for each of n numbers.
+/// Computes y[i] = x[i]^2 for each i < n.
 struct SquareRows {
   const float* x;
   float* y;
   std::int64_t n;
 };
 /// Computes, for each example e, the squared norm of a dense layer's transformed gradient (gradient
-/// - m) / scale without forming it: parts[e] = dense_square(A, B, c), with A = sum_j dy_j^2 u_j, B
-/// = sum_j dy_j v_j and c = *shift. j counts the layer's outputs; u and v are products of the
-/// layer's inputs with 1 / scale^2 and m / scale^2.
+/// - m) / scale. The gradient is not formed: parts[e] = dense_square(A, B, c), with A = sum_j
+/// dy_j^2 u_j, B = sum_j dy_j v_j and c = *shift. j counts the layer's outputs. u and v are matrix
+/// products of the layer's inputs, squared for u, with 1 / scale^2 for u and with m / scale^2 for
+/// v.
 struct DenseTransformedNorm {
   Batch batch;
   const float* dy;      ///< [capacity, outputs], gradient of the layer's outputs
@@ -100,20 +102,20 @@ inline void validate(const DenseTransformedNorm& a) {
   expect(a.dy && a.u && a.v && a.shift && a.parts && a.inputs > 0 && a.outputs > 0,
          "dense transformed norm: expected pointers and sizes > 0");
 }
-/// Launch shape with at most 512 blocks, so that one warp of coordinate_arrays_kernel reads all
-/// partial sums in 16 rounds.
+/// Returns a launch shape with at most 512 blocks. Each block writes a partial sum; up to 512 of
+/// them are later read by a single warp in 16 rounds.
 inline LaunchShape launch_shape(const CoordinateSums& a) {
   LaunchShape shape = strided_shape(a.n / 16);
   if (shape.grid.x > 512) shape.grid.x = 512;
   return shape;
 }
 inline LaunchShape launch_shape(const CoordinateArrays& a) { return strided_shape(a.n); }
-/// Launch shape with one block per layer.
+/// Returns a launch shape with one block per layer.
 inline LaunchShape launch_shape(const LayerShifts& a) {
   return {.grid = {static_cast<unsigned>(a.count)}, .block = {1024}, .shared_bytes = 0};
 }
 inline LaunchShape launch_shape(const SquareRows& a) { return strided_shape(a.n); }
-/// Launch shape with one warp per example.
+/// Returns a launch shape with one warp per example.
 inline LaunchShape launch_shape(const DenseTransformedNorm& a) {
   return strided_shape(std::int64_t{a.batch.capacity} * 32);
 }

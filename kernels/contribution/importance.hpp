@@ -17,16 +17,19 @@ namespace cudp {
 
 inline constexpr double kTwo32 = 0x1p32;
 
-/// Smallest norm of a gradient that can be accepted. A computed norm may lack squares below 2^-126,
-/// so the direction gradient / norm could be longer than 1. From this norm on, the lost squares of
-/// 2^31 numbers are negligible.
+/// Smallest norm of a gradient that importance sampling may accept. A computed norm may be too
+/// small, because squares below 2^-126 are lost in float32. The accepted vector, gradient / norm,
+/// could then be longer than 1. For norms from this one on, the lost squares of even 2^31 numbers
+/// are negligible.
 inline constexpr float kMinDirection = 0x1p-40f;
 
-/// Returns ghat, the norm that an example is drawn by in the first stage of importance sampling,
-/// from `norm`, the norm of its gradient when that was last computed: k max(norm, g_L), capped so
-/// that the probability to draw it does not exceed 1. Without the cap (the paper assumes K > k b C)
-/// the weighted gradient of an example drawn with certainty could exceed K / N, and no theorem
-/// would apply. (b: expected batch size; K: sum of the N examples' norms; k, g_L, C: members of r.)
+/// Returns the estimated gradient norm to which the probability of drawing an example, in the first
+/// stage of importance sampling, is proportional. norm: the norm of the example's gradient when
+/// that was last computed. The estimate is k max(norm, g_L), norm at most C, but never so large
+/// that the probability exceeds 1. Without that cap (the DPIS paper assumes K > k b C) the weighted
+/// gradient of an example that is drawn with certainty could exceed K / N, and the paper's theorem
+/// would not apply. b: expected batch size; N: number of examples; K: sum of their norms; k, g_L,
+/// C: r.multiple, r.min_norm, r.clip.
 CUDP_HD double importance_estimate(const ImportanceRule& r, float norm) {
   const double seen = norm < r.clip ? static_cast<double>(norm) : r.clip;  // NaN: C
   const double estimate = r.multiple * (seen > r.min_norm ? seen : r.min_norm);
@@ -34,14 +37,15 @@ CUDP_HD double importance_estimate(const ImportanceRule& r, float norm) {
 }
 
 /// Returns the threshold in 0..2^32 for the first stage of importance sampling: an example is drawn
-/// if its random 32-bit word is below it. It is 2^32 times the probability r.rate *
-/// importance_estimate(r, norm), rounded up.
+/// if its random 32-bit word is below the threshold. The threshold is 2^32 r.rate
+/// importance_estimate(r, norm), rounded up. norm: the norm of the example's gradient when that was
+/// last computed.
 CUDP_HD std::uint64_t candidate_threshold(const ImportanceRule& r, float norm) {
   const double q = ceil(importance_estimate(r, norm) * r.rate * kTwo32);
   return q < kTwo32 ? static_cast<std::uint64_t>(q) : std::uint64_t{1} << 32;
 }
 
-/// Estimate and threshold with which an example passed the first stage of importance sampling.
+/// Values with which an example was drawn in the first stage of importance sampling.
 struct SeenNorm {
   double estimate;   ///< importance_estimate() of the norm that was last computed for it
   double threshold;  ///< candidate_threshold() of the same norm
@@ -51,10 +55,10 @@ CUDP_HD SeenNorm seen_norm(const ImportanceRule& r, float norm) {
 }
 
 /// Returns the threshold in 0..2^32 for the second stage of importance sampling: an example drawn
-/// in the first stage is accepted if another random 32-bit word is below it. `norm` is the current
-/// norm of its gradient; the gradient is first clipped to min(C, seen.estimate), C the clipping
-/// norm. The threshold is rounded down, so the product of the two probabilities never exceeds
-/// r.rate times the clipped norm.
+/// in the first stage is accepted if another random 32-bit word is below the threshold. norm:
+/// current norm of the example's gradient; the gradient counts as clipped to min(C, seen.estimate),
+/// with C the clipping norm. The threshold is rounded down, so that the probability to be drawn and
+/// accepted never exceeds r.rate times the clipped norm.
 CUDP_HD std::uint64_t acceptance_threshold(const ImportanceRule& r, const SeenNorm& seen,
                                            float norm) {
   if (!(norm >= kMinDirection && norm < INFINITY)) return 0;  // NaN too
@@ -70,7 +74,7 @@ CUDP_HD std::uint64_t acceptance_threshold(const ImportanceRule& r, float seen, 
   return acceptance_threshold(r, seen_norm(r, seen), norm);
 }
 
-/// Returns word i (32 random bits) of a random stream.
+/// Returns the i-th word (32 random bits) of a random stream.
 CUDP_HD std::uint32_t random_word(const RandomStream& s, std::int64_t i) {
   std::uint32_t words[16];
   random_block<ScalarLanes>(s, static_cast<std::uint32_t>(i / 256 * 16 + i % 16), words);
@@ -80,16 +84,17 @@ CUDP_HD std::uint32_t random_word(const RandomStream& s, std::int64_t i) {
   return word;
 }
 
-/// Returns the norm of a gradient, as it is stored for the example's next draw: 0 if it is not
-/// finite.
+/// Returns the gradient norm to store for an example, by which it is drawn in later steps: the
+/// square root of squared_norm, or 0 if that is not finite.
 CUDP_HD float kept_norm(float squared_norm) {
   const float norm = sqrtf(squared_norm);
   return norm < INFINITY ? norm : 0.0f;
 }
 
-/// Returns the factor of an example's gradient in the second stage of importance sampling: 1 / norm
-/// if `word` accepts the example (so every accepted gradient has norm 1), otherwise 0. word: 32
-/// random bits. A gradient that is not finite is never accepted.
+/// Returns the factor that an example's gradient is multiplied by in the second stage of importance
+/// sampling: 1 / norm if the example is accepted, so that every accepted gradient has norm 1;
+/// otherwise 0. word: 32 random bits, which decide. A gradient that is not finite is never
+/// accepted.
 CUDP_HD float acceptance_factor(const ImportanceRule& r, const SeenNorm& seen, std::uint32_t word,
                                 float squared_norm) {
   const float norm = sqrtf(squared_norm);
@@ -97,9 +102,10 @@ CUDP_HD float acceptance_factor(const ImportanceRule& r, const SeenNorm& seen, s
   return word < threshold ? 1.0f / norm : 0.0f;
 }
 
-/// Second stage of importance sampling for one example: returns the factor of its gradient (0 if it
-/// is rejected), and replaces *seen, its last norm, with the current norm. acceptance: the random
-/// stream of this step for this stage, of which example i uses word i.
+/// Second stage of importance sampling for one example. Returns the factor that its gradient is
+/// multiplied by: 1 / norm if it is accepted, 0 if it is rejected. *seen: the example's gradient
+/// norm when it was last computed; replaced with the current norm. acceptance: random stream of
+/// this step for the second stage; its word number `example` decides.
 CUDP_HD float accept_candidate(const ImportanceRule& r, const RandomStream& acceptance,
                                std::int64_t example, float squared_norm, float* seen) {
   const SeenNorm before = seen_norm(r, *seen);

@@ -9,14 +9,15 @@
 
 namespace cudp {
 
-/// Returns min(norm, max_norm) in units of `grid`, rounded towards zero; NaN counts as max_norm.
-/// Requires max_norm >= 0 and max_norm / grid < 2^63.
+/// Returns min(norm, max_norm) / grid, rounded towards zero; a NaN counts as max_norm. Requires
+/// max_norm >= 0 and max_norm / grid < 2^63.
 CUDP_HD unsigned long long norm_units(float norm, double max_norm, double grid) {
   const double n = static_cast<double>(norm) < max_norm ? static_cast<double>(norm) : max_norm;
   return static_cast<unsigned long long>(n / grid);
 }
 
-/// Computes *total = sum of norm_units(norm, max_norm, grid) over the norms [n], in units of grid.
+/// Adds up n gradient norms: *total = sum of min(norm, max_norm) / grid, each summand rounded down
+/// to an integer.
 struct NormTotal {
   const float* norms;
   std::int64_t n;
@@ -30,7 +31,8 @@ inline void validate(const NormTotal& a) {
   expect(a.max_norm > 0.0 && a.grid > 0.0 && a.max_norm / a.grid < 0x1p63,
          "norm total: expected a largest norm > 0 and below 2^63 units of the grid");
 }
-/// Launch shape with 16 norms per thread. A block adds them up before its one atomic addition.
+/// Returns a launch shape with 16 norms per thread. A block adds up its norms before it adds the
+/// result to *total, so it needs a single atomic addition.
 inline LaunchShape launch_shape(const NormTotal& a) { return strided_shape((a.n + 15) / 16); }
 
 }  // namespace cudp

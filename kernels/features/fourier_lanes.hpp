@@ -71,9 +71,9 @@ CUDP_INLINE void butterfly(Complex (&a)[5]) {
   a[3] = middle2 - turn2;
 }
 
-/// Radix 6 as 2 x 3. Because 2 and 3 have no common factor, no twiddles are needed between the two
-/// transforms (Good and Thomas): the input index is 3 n1 + 2 n2, the output index 3 k1 + 4 k2,
-/// modulo 6.
+/// Fourier transform of six numbers in place, as one of size 2 x 3. Because 2 and 3 have no common
+/// factor, no twiddle factors are needed between the transforms of size 2 and of size 3 (Good and
+/// Thomas). The input index is 3 n1 + 2 n2, the output index 3 k1 + 4 k2, modulo 6.
 CUDP_INLINE void butterfly(Complex (&a)[6]) {
   Complex even[3] = {a[0], a[2], a[4]};
   Complex odd[3] = {a[3], a[5], a[1]};
@@ -103,9 +103,9 @@ CUDP_INLINE void butterfly(Complex (&a)[8]) {
   }
 }
 
-/// One stage of radix R: transforms s interleaved signals of R m numbers to s R signals of m. x, y:
-/// input and output, with dx and dy numbers between neighbours. w: twiddle factors, null for the
-/// last stage (m = 1).
+/// One stage, of radix R, of a Fourier transform: transforms s interleaved signals of R m numbers
+/// to R s signals of m numbers. x, y: input and output; consecutive numbers are dx apart in x and
+/// dy apart in y. w: twiddle factors, null for the last stage (m = 1).
 template <int R>
 CUDP_INLINE void fourier_stage(const Complex* x, std::int64_t dx, Complex* y, std::int64_t dy,
                                std::int64_t m, std::int64_t s, const float* w) {
@@ -131,8 +131,10 @@ CUDP_INLINE void fourier_stage(const Complex* x, std::int64_t dx, Complex* y, st
     }
 }
 
-/// One stage of any radix, computed from the definition of the transform. roots: exp(-2 pi i k /
-/// radix) as pairs (cos, sin).
+/// One stage, of any radix, of a Fourier transform: transforms s interleaved signals of radix m
+/// numbers to radix s signals of m numbers, straight from the definition. x, y: input and output;
+/// consecutive numbers are dx apart in x and dy apart in y. roots: exp(-2 pi i k / radix), k =
+/// 0..radix-1, as pairs (cos, sin). w: twiddle factors, null for the last stage.
 CUDP_INLINE void fourier_stage_any(std::int64_t radix, const float* roots, const Complex* x,
                                    std::int64_t dx, Complex* y, std::int64_t dy, std::int64_t m,
                                    std::int64_t s, const float* w) {
@@ -152,8 +154,8 @@ CUDP_INLINE void fourier_stage_any(std::int64_t radix, const float* roots, const
       }
 }
 
-/// Writes to[j dy] = Fourier transform of from[j dx], j = 0..n-1. `from` may equal `to`. work: 2 n
-/// numbers that overlap neither.
+/// Computes the Fourier transform of the n numbers from[j dx], j = 0..n-1, and writes it to to[j
+/// dy]. `from` may equal `to`. work: memory for 2 n numbers that overlaps neither.
 static inline void fourier(const FourierPlan& plan, const Complex* from, std::int64_t dx,
                            Complex* to, std::int64_t dy, Complex* work) {
   std::int64_t s = 1;

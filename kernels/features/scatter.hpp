@@ -16,11 +16,12 @@ namespace cudp {
 inline constexpr int kScatterAngles = 8;
 inline constexpr int kScatterChannels = 1 + 2 * kScatterAngles + kScatterAngles * kScatterAngles;
 
-/// Number of outputs along a line that the low-pass filter computes at once.
+/// Number of outputs in a row or column of an image that the low-pass filter computes at once.
 inline constexpr int kLowPassBlock = 8;
 
-/// Tables for the scattering transform of images of one size, made by
-/// runtime/device/scatter_tables.hpp. Level 0 is the padded image, level 1 every other pixel of it.
+/// Tables for the scattering transform (fixed wavelet features) of images of one size. The
+/// transform works on two resolutions: level 0 is the padded image, level 1 has every other row and
+/// column of it. runtime/device/scatter_tables.hpp makes the tables.
 struct ScatterTables {
   int height = 0;  ///< height of an image [pixels]
   int width = 0;
@@ -28,16 +29,19 @@ struct ScatterTables {
   int out_width = 0;
   int rows[2] = {};     ///< rows of each level after padding; rows[0] is a multiple of 4
   int columns[2] = {};  ///< columns of each level, after padding
-  /// [rows[0]]: image row that each padded row is a copy of (reflected at borders).
+  /// Index of the image row that each row of the padded image is a copy of, [rows[0]]. Rows beyond
+  /// the image's edges are reflected.
   const std::int32_t* row_from = nullptr;
-  /// [columns[0]]: image column that each padded column is a copy of.
+  /// Index of the image column that each column of the padded image is a copy of, [columns[0]].
   const std::int32_t* column_from = nullptr;
-  /// Fourier transforms of the wavelets, which are real: [2 scales][8 angles][rows[0], columns[0]].
-  /// They are divided by rows[0] columns[0], so that an inverse transform need not divide.
+  /// Fourier transforms of the wavelets, which are real numbers: [2 scales][8 angles][rows[0],
+  /// columns[0]]. They are divided by rows[0] columns[0], so that an inverse transform need not
+  /// divide.
   const float* psi = nullptr;
-  /// Matrices of the low-pass filter phi along one axis, which also keep every fourth pixel only:
-  /// [blocks of 8 outputs][rows or columns of the level][8]. Weights of outputs past the last are
-  /// zero.
+  /// Matrices that apply the low-pass filter phi along the columns of an image (low_rows) or along
+  /// its rows (low_columns), and keep every fourth output only; one matrix per level. Outputs are
+  /// in groups of 8: [groups of 8 outputs][inputs: rows or columns of the level][8]. Weights of
+  /// outputs past the last are zero.
   const float* low_rows[2] = {};
   const float* low_columns[2] = {};
   FourierPlan row_plan[2];     ///< Fourier transform of a row: columns[level] numbers
@@ -48,7 +52,8 @@ struct ScatterTables {
 
 inline int low_pass_blocks(int outputs) { return (outputs + kLowPassBlock - 1) / kLowPassBlock; }
 
-/// Scattering transform on the CPU of a few planes at once. A plane is one colour of one image.
+/// Scattering transform on the CPU of a few planes at once. A plane is one colour channel of one
+/// image.
 struct Scatter {
   const ScatterTables* tables;
   const std::uint8_t* bytes;  ///< pixels [planes, height, width], or null
@@ -61,7 +66,7 @@ struct Scatter {
   float* work;
 };
 
-/// Size of the working memory of one transform (one SIMD lane) [floats].
+/// Returns the size of the working memory of one transform, in one SIMD lane [floats].
 inline std::size_t scatter_work(const ScatterTables& t) {
   const auto size = [](int n) { return static_cast<std::size_t>(n); };
   const std::size_t rows = size(t.rows[0]);
@@ -80,13 +85,14 @@ inline std::size_t scatter_work(const ScatterTables& t) {
 // Kernels of the scattering transform on CUDA. cuFFT does the Fourier transforms between them. They
 // use the tables above. A plane is one colour of one image.
 
-/// Complex number in cuFFT's layout.
+/// Complex number in the memory layout of cuFFT.
 struct ComplexFloat {
   float re;
   float im;
 };
 
-/// Converts planes of pixels to complex images with reflected borders.
+/// Converts planes of pixels (one colour channel of one image each) to complex images that are
+/// padded by reflection at their edges.
 struct ScatterLoad {
   const std::uint8_t* bytes;  ///< pixels [planes, height, width], or null
   const float* floats;        ///< [planes, height, width], or null; exactly one of the two is set
@@ -98,15 +104,16 @@ struct ScatterLoad {
   int rows;
   int columns;
   const std::int32_t* row_from;  ///< [rows], image row that each padded row is copied from
-  /// [columns], image column that each padded column is copied from.
+  /// Index of the image column that each column of the padded image is copied from, [columns].
   const std::int32_t* column_from;
   ComplexFloat* out;  ///< written: padded images [planes, rows, columns]
 };
 
-/// Multiplies the Fourier transform of each image by those of 8 wavelets. If level is 1, the four
-/// quarters of each product are added, which keeps every other pixel of the image.
+/// Multiplies the Fourier transform of each image by the Fourier transforms of 8 wavelets. If level
+/// is 1, adds the four quarters of each product; in the inverse transform this keeps every other
+/// pixel of the image, in both directions.
 struct ScatterFilter {
-  /// Images' Fourier transforms [images, rows << level, columns << level].
+  /// Fourier transforms of the images, [images, rows << level, columns << level].
   const ComplexFloat* spectra;
   int images;
   const float* psi;  ///< wavelets' Fourier transforms [8, rows << level, columns << level]
@@ -116,14 +123,14 @@ struct ScatterFilter {
   ComplexFloat* out;  ///< written: products [images, 8, rows, columns]
 };
 
-/// Replaces each complex z by its modulus |z|.
+/// Replaces each complex number z by its modulus |z|.
 struct ScatterModulus {
   ComplexFloat* z;  ///< [count] complex numbers, replaced
   std::int64_t count;
 };
 
-/// Applies the low-pass filter to the real parts of images, along one axis and then along the
-/// other, and keeps every fourth pixel.
+/// Applies the low-pass filter to the real parts of images, along the columns and then along the
+/// rows, and keeps every fourth pixel in both directions.
 struct ScatterLowPass {
   const ComplexFloat* images;  ///< [planes, channels, rows, columns], to be filtered
   int planes;

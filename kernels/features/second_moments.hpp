@@ -5,14 +5,15 @@
 
 namespace cudp {
 
-/// The number of columns is padded with zeros to a multiple of this.
+/// The number of columns of a table is padded with zeros to a multiple of this number.
 inline constexpr int kColumnTile = 32;
 
-/// Adds second moments of a table's rows: sum[i, j] += sum over r of rows[r, i] rows[r, j], for
-/// begin <= i < end and j >= i rounded down to a multiple of kColumnTile. Smaller j are not
-/// written. rows [count, stride]; sum [stride, stride]; begin and end are multiples of 4; stride is
-/// a multiple of kColumnTile. Requires rows of whole numbers so small that sums of products stay
-/// below 2^53. The sums are then exact, in any order and with or without fused multiply-adds.
+/// Adds second moments of a table's rows: sum[i, j] += sum over r of rows[r, i] * rows[r, j], for
+/// begin <= i < end and j >= (i rounded down to a multiple of kColumnTile). Smaller j are not
+/// written, because the matrix is symmetric. Arrays: rows [count, stride]; sum [stride, stride].
+/// begin and end are multiples of 4, stride one of kColumnTile. Requires rows of whole numbers that
+/// are so small that sums of products stay below 2^53. The sums are then exact, in any order and
+/// with or without fused multiply-adds.
 struct SecondMoments {
   const double* rows;
   std::int64_t count;
@@ -22,8 +23,9 @@ struct SecondMoments {
   double* sum;
 };
 
-/// Projects one row x of a table on `outputs` directions: out[k] = sum over i of x[i] directions[i,
-/// k]. x [inputs]; directions [inputs, outputs]; out [outputs]; outputs is a multiple of 16.
+/// Projects one row x of a table onto `outputs` directions: out[k] = sum over i of x[i]
+/// directions[i, k]. Arrays: x [inputs]; directions [inputs, outputs]; out [outputs]. outputs is a
+/// multiple of 16.
 struct ProjectRow {
   const float* x;
   const float* directions;

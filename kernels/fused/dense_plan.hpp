@@ -11,27 +11,34 @@
 
 namespace cudp {
 
-/// Largest number of parameters of a network of dense layers. It keeps the blocks' sums in the
-/// second-level cache (132 of them are 42 MB, of 50 on an H200; 108 are 35 MB, of 40 on an A100).
+/// Largest number of parameters of a network of dense layers that a fused kernel (the whole network
+/// in one launch) supports. Each thread block has a sum of that many 32-bit integers. The limit
+/// keeps the sums of all blocks in the second-level cache: 132 of them are 42 MB, and an H200 has
+/// 50; 108 of them are 35 MB, and an A100 has 40.
 inline constexpr int kFusedParameters = 80'000;
 
-/// Largest number of dense layers of such a network, of which all but the last have a function.
+/// Largest number of layers of a network of dense layers that a fused kernel supports. All layers
+/// but the last are followed by an activation function.
 inline constexpr int kMaxDenseLayers = 5;
 
-/// Number of consecutive examples that a block is assigned before the next block (round-robin). So
-/// a small batch occupies few blocks, which each read all weights and write all their sums.
+/// Number of consecutive examples that a thread block is assigned before the next block gets its
+/// own (round-robin). Because it is more than 1, a small batch occupies fewer blocks; each block
+/// has to read all weights and write a whole sum.
 inline constexpr int kTileExamples = 4;
 
-/// Largest number of examples that a block processes at once: one per lane.
+/// Largest number of examples that a thread block processes at once: one per lane of a warp.
 inline constexpr int kMaxTile = 32;
 static_assert(kMaxTile % kTileExamples == 0);
 
-/// Number of partial sums of a layer's squared norm for one example, one per warp.
+/// Number of partial sums that make up one example's squared gradient norm of a layer: one per
+/// warp.
 inline constexpr int kDenseSquares = 16;
 
-/// A dense layer: weight [out, in], then bias [out], from index weight_at of the parameters on. Its
-/// input (followed by a 1, the bias's input) and the gradient of the loss with respect to its
-/// outputs, before their function, are arrays of an example: offsets in its row [floats].
+/// A dense layer. Its parameters, weight [out, in] then bias [out], start at index weight_at of the
+/// network's parameters. A thread block has one row of floats in shared memory per example; `input`
+/// is the offset in it of the layer's input, which is followed by a 1 as the input of the bias.
+/// `gradient` is the offset of the loss's gradient with respect to the layer's outputs before their
+/// activation.
 struct DenseLayer {
   int in, out;
   int weight_at;
@@ -41,20 +48,23 @@ struct DenseLayer {
   CUDP_HD constexpr int end() const { return bias_at() + out; }
 };
 
-/// Number of parts that a dense layer's sums over inputs are divided into, so that 16 warps, of 16
-/// outputs each, have work. Depends on the layer only.
+/// Returns the number of parts into which the sums over a dense layer's inputs are split. A warp
+/// computes 16 outputs; if there are too few outputs for 16 warps, several warps share the same
+/// outputs and each sums a part of the inputs. The number depends on the size of the layer only.
 CUDP_HD constexpr int dense_parts(int in, int out) {
   const int blocks = (out + 15) / 16, steps = (in + 15) / 16;
   if (blocks > 8) return 1;
   const int each = (steps + 16 / blocks - 1) / (16 / blocks);
   return (steps + each - 1) / each;
 }
-/// Length of an array in an example's row; zeros fill the gap before the next array.
+/// Returns the space for an array of n floats in an example's row in shared memory: n rounded up to
+/// a multiple of 16. Zeros fill the gap.
 CUDP_HD constexpr int padded(int n) { return (n + 15) / 16 * 16; }
 
-/// Layers of a network of dense layers, and their layout in shared memory. An example's row there
-/// has the inputs of all layers, their gradients, then space for partial sums of a layer. Rows are
-/// an odd multiple of 16 apart: 16 bytes of two neighbouring rows have different banks.
+/// Layers of a network of dense layers, and the layout of its examples in shared memory. Each
+/// example has a row of floats there: the inputs of all layers, then their gradients, then space
+/// for the partial sums of a layer. Rows are an odd multiple of 16 floats apart, so that the same
+/// 16 bytes of neighbouring rows are in different banks.
 struct DenseShapes {
   int layers = 0;  ///< 0: no network of dense layers
   DenseLayer layer[kMaxDenseLayers]{};
@@ -64,15 +74,17 @@ struct DenseShapes {
   CUDP_HD constexpr const DenseLayer& last() const { return layer[layers - 1]; }
 };
 
-/// Shared memory of a block of dense_rows_kernel for one example [bytes]: its row, its loss, the
-/// random word that decides acceptance, and whether it is added. With coordinate-wise clipping
-/// (transforms), also partial sums of its squared norms, and its factor.
+/// Returns the shared memory that dense_rows_kernel needs per example of a block [bytes]: the
+/// example's row of activations and gradients, its loss, the random word that decides whether
+/// importance sampling accepts it, and whether it is added. If transforms (coordinate-wise
+/// clipping), also partial sums of its squared norms, and the factor of its gradient.
 constexpr std::size_t example_bytes(const DenseShapes& d, bool transforms) {
   const int more = transforms ? d.layers * kDenseSquares + 1 : 0;
   return static_cast<std::size_t>(d.row + 3 + more) * sizeof(float);
 }
 
-/// Number of parameters of dense layers with these widths: features, hidden layers, outputs.
+/// Returns the number of parameters of a network of dense layers. widths: number of features, of
+/// outputs of each hidden layer, and of outputs.
 constexpr std::int64_t dense_parameters(std::span<const int> widths) {
   std::int64_t n = 0;
   for (std::size_t i = 1; i < widths.size(); ++i)
@@ -80,9 +92,10 @@ constexpr std::int64_t dense_parameters(std::span<const int> widths) {
   return n;
 }
 
-/// Returns the plan of a network with these widths for blocks with at most shared_bytes of shared
-/// memory. Its `tile` is 0 if the network has too many layers or parameters, or if fewer than
-/// kTileExamples examples fit.
+/// Returns the layout of a network of dense layers for thread blocks with at most shared_bytes of
+/// shared memory. widths: number of features, of outputs of each hidden layer, and of outputs.
+/// transforms: whether clipping is coordinate-wise. The result's `tile` is 0 if the network has too
+/// many layers or parameters, or if fewer than kTileExamples examples fit.
 constexpr DenseShapes dense_plan(std::span<const int> widths, std::size_t shared_bytes,
                                  bool transforms) {
   DenseShapes d;

@@ -19,33 +19,34 @@
 
 namespace cudp {
 
-/// Threads of a block of a fused kernel, except those of texts (recurrent_plan.hpp).
+/// Number of threads per block of a fused kernel. Kernels for texts have a number of their own.
 inline constexpr unsigned kFusedThreads = 512;
 
-/// Largest number of gradients that a thread block adds up in 32-bit integers. The integers count
-/// multiples of the sum's grid, the spacing to which gradients are rounded. The numbers of each
-/// example are rounded independently, so an example adds the same integers whatever the other
-/// examples of its batch are, in any order and in any block.
+/// Largest number of gradients that a thread block adds up in 32-bit integers without overflow.
+/// Every number of a gradient is rounded independently to a multiple of the sum's grid, a power of
+/// two, and the integers count these multiples. So an example adds the same integers whatever the
+/// other examples of its batch are, and whatever the order and the block.
 inline constexpr int kFusedExamples = 252;
 static_assert(2.0 * kFusedExamples * kMaxUnits <= 0x1p31);
 
 static_assert(kFusedExamples % kTileExamples == 0);
 
-/// Task that a launch does for every example of its micro-batch.
-///   clip    adds its clipped gradient
-///   accept  treats it as a candidate (contribution/importance.hpp): adds its direction if it is
-///           accepted, and stores its norm
-///   norms   writes the norm of its gradient
-///   forward writes its logits
-/// For clip and accept, FusedSum::examples lists the batch. For norms and forward, the micro-batch
-/// is consecutive examples of the data set, from number batch.first on.
+/// What a launch of a fused kernel does for every example of its micro-batch:
+///   clip    adds the example's clipped gradient to the sum;
+///   accept  second stage of importance sampling: accepts or rejects the example; if it is
+///   accepted,
+///           adds its gradient divided by the gradient's norm; stores the norm in both cases;
+///   norms   writes the norm of the example's gradient;
+///   forward writes the example's logits.
+/// For clip and accept, FusedSum::examples lists the indices of the batch's examples. For norms and
+/// forward, the micro-batch is consecutive examples of the data set, from index batch.first on.
 enum class FusedTask { clip, accept, norms, forward };
 CUDP_HD bool is_summed(FusedTask task) {
   return task == FusedTask::clip || task == FusedTask::accept;
 }
 
-/// Parameters and random bits with which a kernel accepts or rejects the drawn examples in the
-/// second stage of importance sampling (contribution/importance.hpp).
+/// Parameters and random bits for the second stage of importance sampling, in which a kernel
+/// accepts or rejects each drawn example.
 struct FusedAcceptance {
   const ImportanceRule* rule;  ///< parameters of the epoch, in device memory
   RandomStream stream;         ///< Stream::acceptance
@@ -53,7 +54,7 @@ struct FusedAcceptance {
   std::int64_t first = 0;      ///< index of example 0's word in the stream
 };
 
-/// Texts of the data set, for recurrent_kernel (recurrent_kernel.cuh).
+/// Texts of the data set, and the working memory of the fused kernel for recurrent networks.
 struct FusedTexts {
   device::Texts of;                  ///< all texts; `tokens` is null if the examples are not texts
   std::int32_t places = 0;           ///< T
@@ -61,10 +62,12 @@ struct FusedTexts {
   unsigned char* scratch = nullptr;  ///< [blocks, bytes], see TextPlan::scratch_bytes()
 };
 
-/// Fused step: computes slabs[block] = sum of what the examples of each thread block add (see
-/// FusedTask), as integers: multiples of the sum's grid, the spacing to which gradients are
-/// rounded. The micro-batch is dealt to the blocks round-robin, `stripe` consecutive examples at a
-/// time. Blocks without examples, and tasks without a sum, write no slab.
+/// Arguments of a fused kernel, which runs a whole network in one launch. For the tasks clip and
+/// accept it computes one array of integers per thread block, slabs[block]: the sum of what the
+/// block's examples add. The integers count multiples of the sum's grid, the power of two to whose
+/// multiples gradients are rounded. The micro-batch is dealt to the blocks round-robin, `stripe`
+/// consecutive examples at a time. A block without examples writes no sum; neither do the tasks
+/// norms and forward.
 struct FusedSum {
   FusedTask task;
   Batch batch;                    ///< capacity <= fused_capacity(blocks, stripe) if summed
@@ -98,16 +101,17 @@ struct FusedSum {
   float* logits;         ///< [capacity, outputs], written
 };
 
-/// Adds the partial sums of all thread blocks to the batch's sum: fixed[j] += sum over blocks b of
-/// slabs[b, j].
+/// Adds the partial sums of all thread blocks (slabs [blocks, n]) to the batch's sum: fixed[j] +=
+/// sum over blocks b of slabs[b, j], for j < n.
 struct FusedReduce {
   BlockSums block_sums;
   std::int64_t n;  ///< d
   FixedPoint* fixed;
 };
 
-/// Returns the largest number of examples in a micro-batch, so that no block's integers overflow.
-/// stripe: number of consecutive examples that a block is assigned before the next block.
+/// Returns the largest number of examples in a micro-batch for which no thread block's 32-bit sums
+/// can overflow. stripe: number of consecutive examples that a block is assigned before the next
+/// block.
 inline int fused_capacity(int blocks, int stripe) {
   return blocks * (kFusedExamples / stripe * stripe);
 }
@@ -171,7 +175,8 @@ inline void validate(const FusedReduce& a) {
   validate(a.block_sums);
   expect(a.block_sums.slabs && a.n > 0 && a.fixed, "fused reduce: expected pointers and n > 0");
 }
-/// Launch shape with one thread per parameter, which adds up the numbers of all blocks.
+/// Returns a launch shape with one thread per parameter. The thread adds up that parameter's
+/// partial sums of all blocks.
 inline LaunchShape launch_shape(const FusedReduce& a) { return strided_shape(a.n, 128); }
 
 }  // namespace cudp

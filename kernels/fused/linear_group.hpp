@@ -22,7 +22,8 @@ CUDP_INLINE std::int64_t count_of(VecI mask) {
   return n;
 }
 
-/// Numbers of a group of kLanes rows, computed before any of its rows is added to the sum.
+/// Values of kLanes rows of a table, one row per SIMD lane. They are computed for all these rows
+/// before any of the rows is added to the gradient sum.
 struct LinearGroup {
   alignas(64) float square[kLanes];  ///< |x|^2 of the row x
   alignas(64) float label[kLanes];   ///< label 0 or 1, or the target
@@ -31,8 +32,9 @@ struct LinearGroup {
   alignas(64) std::int32_t unit[kLanes];
 };
 
-/// Sums over the examples of one call: of losses and gradient norms, and, per SIMD lane, counts of
-/// clipped and of finite gradients.
+/// Totals over the examples of one call: sums of the losses and of the gradient norms, and, per
+/// SIMD lane, the number of examples whose gradient was clipped, and the number of those whose
+/// gradient is finite.
 struct GroupFacts {
   std::int64_t losses = 0;
   std::int64_t norms = 0;
@@ -40,20 +42,22 @@ struct GroupFacts {
   VecI finite{};
 };
 
-/// Returns the derivatives of the loss with respect to the scores z. y = -1 or 1.
+/// Returns the derivative of each example's loss with respect to its score z, one example per lane.
+/// y: the class, -1 or 1. label: the target, for losses that have one.
 CUDP_INLINE Vec derivatives(const LinearExamples& a, Vec z, Vec y, Vec label) {
   if (a.targets != nullptr) return target_derivative(a.loss, z, label, a.huber);
   return a.loss == Loss::logistic ? logistic_derivative(z, y) : hinge_derivative(z, y);
 }
-/// Returns the losses at the scores z. y = -1 or 1.
+/// Returns each example's loss at its score z, one example per lane. y: the class, -1 or 1. label:
+/// the target, for losses that have one.
 CUDP_INLINE Vec values(const LinearExamples& a, Vec z, Vec y, Vec label) {
   if (a.targets != nullptr) return target_value(a.loss, z, label, a.huber);
   return a.loss == Loss::logistic ? logistic_value(z, y) : hinge_value(z, y);
 }
 
-/// Computes losses, derivatives and clip factors of a group's n rows from their scores z. Reads
-/// g.square and g.label, writes the other members of g, and adds the losses, norms and counts to
-/// `facts`.
+/// Computes the loss, its derivative and the clip factor of each of n rows (n <= kLanes) from their
+/// scores z. Reads g.square and g.label, and writes the other members of g. Adds the losses,
+/// gradient norms and counts of these rows to the totals in `facts`.
 CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, GroupFacts& facts) {
   const Vec label = load(g.label);
   const Vec y = label * 2.0f - broadcast(1.0f);
@@ -91,7 +95,8 @@ CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, Gr
   facts.finite += live;
 }
 
-/// Returns the target of an example if the loss has targets, otherwise its label (0 or 1).
+/// Returns the example's target if the loss has targets, otherwise its class label (0 or 1) as a
+/// float.
 CUDP_INLINE float label_of(const LinearExamples& a, std::uint32_t example) {
   return a.targets != nullptr ? a.targets[example] : static_cast<float>(a.labels[example]);
 }
@@ -102,7 +107,8 @@ CUDP_INLINE void prefetch_label(const LinearExamples& a, std::uint32_t example) 
     __builtin_prefetch(a.labels + example);
 }
 
-/// Adds the sum of the bias's gradients and the statistics of this call to the caller's totals.
+/// Ends a call: adds bias_unit, the sum of the bias's gradients, to *a.bias_unit. Adds `facts`, the
+/// losses, gradient norms and counts, to *a.facts unless that pointer is null.
 CUDP_INLINE void finish(const LinearExamples& a, std::uint32_t bias_unit, const GroupFacts& facts) {
   *a.bias_unit += static_cast<std::int32_t>(bias_unit);
   if (a.facts == nullptr) return;

@@ -7,13 +7,13 @@
 
 namespace cudp {
 
-/// Largest number of examples per call of a linear model's kernel. A sum of that many integers up
-/// to kMaxUnits fits into 32 bits.
+/// Largest number of examples per call of a linear model's kernel. Each example adds an integer of
+/// magnitude up to kMaxUnits = 2^22 to a 32-bit sum, which must not overflow.
 inline constexpr int kMaxLinearExamples = 256;
 
-/// Private statistics over a batch: sums of loss and gradient norm over examples with finite
-/// gradients, how many of them were clipped, and how many examples were not finite. norm has the
-/// same unit as loss.
+/// Totals over a batch, which are private: sums of loss and gradient norm over examples with finite
+/// gradients, the number of examples whose gradient was clipped, and the number of examples whose
+/// gradient is not finite. `loss` and `norm` have the same unit.
 struct LinearFacts {
   std::int64_t loss = 0;  ///< multiples of kTallyUnit
   std::int64_t norm = 0;
@@ -21,16 +21,19 @@ struct LinearFacts {
   std::int64_t non_finite = 0;
 };
 
-/// Up to kMaxLinearExamples examples of a step of a linear model with one output, for any format of
-/// rows. For every example e < count, with its row x and score z = w x + b, the kernel computes
+/// Examples that a kernel for a linear model with one output adds in one call, at most
+/// kMaxLinearExamples. For every example e < count, with its row x and score z = w x + b, the
+/// kernel computes
 ///   d = derivative of the loss at z,
-///   f = clip factor for a gradient of norm |(x, 1)| |d|, times the label's weight,
-/// and adds to sums of integers, which count multiples of `grid`, the spacing to which gradients
-/// are rounded:
-///   units[j] += round(x(j) d f / grid) for each feature j,
-///   *bias_unit += round(d f / grid).
-/// Rounding is that of a dense layer (AddOuter, CodedProduct): an example adds the same integers if
-/// z is the same. An example that is not finite adds nothing.
+///   f = factor that clips a gradient of norm |(x, 1)| |d|, times the weight of the example's
+///   class,
+/// and adds to sums of integers, which count multiples of `grid`, the power of two to whose
+/// multiples gradients are rounded:
+///   units[j] += round(x(j) * d * f / grid) for each feature j,
+///   *bias_unit += round(d * f / grid).
+/// The roundings are those of the kernels for a general dense layer (AddOuter, CodedProduct), so
+/// with the same z an example adds the same integers. An example whose gradient is not finite adds
+/// nothing.
 struct LinearExamples {
   const std::uint32_t* examples;   ///< [count], index of each example's row and label
   int count;                       ///< 0..kMaxLinearExamples
@@ -46,19 +49,21 @@ struct LinearExamples {
   LinearFacts* facts = nullptr;  ///< sums that the call adds to; may be null
 };
 
-/// Step of a linear model over examples in the compact form of CodedRows.
+/// Step of a linear model over examples whose rows are in the compact form of CodedRows: numeric
+/// features as floats, one-hot features as codes, the indices of the features that are 1.
 struct CodedLinear {
   LinearExamples of;
   CodedRows rows;
-  /// [features + 1]; the last is 0, for codes that stand for no feature.
+  /// Weights of the features, followed by one 0, [features + 1]. The 0 is for the code `features`,
+  /// which means that no feature of a one-hot group is 1.
   const float* weights;
   const float* number_weights;  ///< [numbers], the weight of each number's feature
   std::int32_t* units;  ///< [features + 1], sums for codes; the last is for codes of no feature
   std::int32_t* number_units;  ///< [numbers, rounded up to a multiple of 16], sums for numbers
 };
 
-/// Step of a linear model over examples with rows of floats, or of bytes with x = scale * byte +
-/// shift.
+/// Step of a linear model over examples with rows of floats, or with rows of bytes that stand for x
+/// = scale * byte + shift.
 struct DenseLinear {
   LinearExamples of;
   const float* floats;        ///< features [rows, features]; null: bytes
@@ -67,7 +72,8 @@ struct DenseLinear {
   float shift = 0.0f;
   int features;
   const float* weights;  ///< [features, rounded up to a multiple of 16]; the extra ones are finite
-  /// [features, rounded up to a multiple of 16], sums; the extra ones are not changed.
+  /// Sums to which the kernel adds, one per feature; the array's length is rounded up to a multiple
+  /// of 16, and the extra elements are not changed.
   std::int32_t* units;
 };
 

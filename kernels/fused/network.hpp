@@ -8,8 +8,8 @@ namespace cudp::fused {
 
 enum class LayerKind { convolution, function, pool, dense };
 
-/// A layer of a network. pool: maximum of windows of kernel x kernel pixels, `stride` apart.
-/// function: an activation.
+/// A layer of a network. kind: pool is the maximum over windows of kernel x kernel pixels, `stride`
+/// apart; function is an activation.
 struct Layer {
   LayerKind kind;
   int out = 0, kernel = 1, stride = 1, pad = 0;
@@ -43,8 +43,8 @@ struct Cnn {
                                          max_pool(2, 1), dense(32), function(), dense(10));
 };
 
-/// The model models/scatter-cnn.toml on scattering features of 28x28 grey images: 33,066
-/// parameters.
+/// The model models/scatter-cnn.toml for 28x28 grey images, whose input is the images' scattering
+/// features (81 channels of 7x7): 33,066 parameters.
 struct ScatterCnn {
   static constexpr auto kLayers =
       layers(Image{81, 7, 7}, convolution(16, 3, 2, 1), function(), convolution(32, 3, 1, 1),

@@ -12,8 +12,8 @@
 
 namespace cudp::fused {
 
-/// Byte offsets in the packed copy of the parameters. They do not depend on the number of examples
-/// per block.
+/// Byte offsets in the packed copy of the parameters, the copy in the order and number formats in
+/// which a fused kernel reads them. The offsets do not depend on the number of examples per block.
 template <class P>
 struct Packed {
   static constexpr int kConvolutions = P::kConvolutions;
@@ -25,7 +25,8 @@ struct Packed {
     return at;
   }
   static constexpr int kSplitBytes = weights(kConvolutions) + (P::kAll ? kDense.weight_bytes() : 0);
-  /// Distance from a weight's high to its low fp16 part [bytes].
+  /// A weight is stored as the sum of two fp16 numbers, high and low: distance from the high to the
+  /// low one [bytes].
   static constexpr int kLow = kSplitBytes;
   static constexpr int kHidden = P::kAll ? weights(kConvolutions) : 2 * kSplitBytes;
   static constexpr int kLast = 2 * kSplitBytes + (P::kAll ? 0 : kDense.weight_bytes());
@@ -37,9 +38,11 @@ struct Packed {
   // Offsets of a convolution's index tables, in 16-bit numbers.
   struct Tables {
     int x = 0, dy = 0, pixel = 0;  ///< [slots], one entry per output pixel
-    /// [steps], distance from a pixel's first chunk of input to that of each step of a product.
+    /// Offset of a table [steps]: for each step of a product, the distance in the input from a
+    /// pixel's first 16-byte chunk to the chunk that the step reads.
     int step = 0;
-    /// [phases][back_slots], per input pixel: offset in dy and in the input, index of the pixel.
+    /// Offsets of three tables [phases][back_slots] with one entry per input pixel: the pixel's
+    /// offset in the outputs' gradient dy, its offset in the input, and its index.
     int back_dy = 0, back_x = 0, back_pixel = 0;
     int end = 0;
   };
@@ -65,8 +68,9 @@ struct Packed {
   static constexpr int kTableSize = tables(kConvolutions - 1).end;
   static constexpr int kBytes = round_up_to(kTables + 2 * kTableSize, kBanks);
 
-  /// Returns the byte offset of a weight of convolution i in the packed copy: that of output
-  /// channel co, tap of the kernel, and the n-th of eight inputs in chunk number `chunk`.
+  /// Returns the byte offset in the packed copy of one weight of convolution i: the one for output
+  /// channel co, kernel tap `tap`, and number n (0 to 7) of input chunk `chunk`. A chunk is eight
+  /// fp16 numbers of the input.
   static constexpr int weight_at(int i, int co, int tap, int chunk, int n) {
     const ConvStage s = P::stage(i);
     return weights(i) + s.weight_chunk(tap * s.tap_steps() + chunk / 2, chunk % 2, co) * kChunk +
@@ -105,7 +109,8 @@ struct Packed {
     return to;
   }
 
-  /// Returns the packed copy before any parameter is written: zeros, and the index tables.
+  /// Returns the initial content of the packed copy: the index tables, and zeros for all
+  /// parameters.
   static std::vector<unsigned char> image() {
     std::vector<unsigned char> bytes(kBytes, 0);
     const auto put = [&](int at, int value) {

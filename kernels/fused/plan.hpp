@@ -16,20 +16,21 @@
 
 namespace cudp::fused {
 
-/// Which products have operands that are sums of two fp16 numbers, about 22 bits. forward:
-/// convolutions of the forward pass, so that max pools choose as in float32. all: every product.
+/// Which matrix products have operands that are split into sums of two fp16 numbers, which gives
+/// about 22 bits. forward: those of convolutions in the forward pass, so that max pools choose the
+/// same pixels as in float32. all: every product.
 enum class Split { forward, all };
 
-/// Type of an example's features. bytes: whole numbers 0 .. 255, exact as fp16. numbers: float32,
-/// split into two fp16 numbers in the forward pass.
+/// Type of an example's features. bytes: whole numbers 0..255, which fp16 represents exactly.
+/// numbers: float32, each split into two fp16 numbers in the forward pass.
 enum class Input { bytes, numbers };
 
 inline constexpr int kThreads = 512, kWarps = 16;
-/// Unit in which shared memory is laid out [bytes]: 8 fp16 numbers.
+/// Size of a chunk, the unit in which arrays in shared memory are laid out [bytes]: 8 fp16 numbers.
 inline constexpr int kChunk = 16;
 /// Period of the banks of shared memory [bytes]: addresses this far apart are in the same bank.
 inline constexpr int kBanks = 128;
-/// Shared memory that a block of an H100 may use [bytes].
+/// Shared memory that one thread block may use on an H100 [bytes].
 inline constexpr int kMaxShared = 227 * 1024;
 inline constexpr int kMaxConvolutions = 3;
 inline constexpr int kMaxSlots = 256;
@@ -38,26 +39,30 @@ inline constexpr std::uint16_t kNone = 0xffff;
 constexpr int round_up_to(int n, int to) { return (n + to - 1) / to * to; }
 constexpr int quotient_up(int n, int by) { return (n + by - 1) / by; }
 
-/// A convolution with the activation and pool after it. Only those outputs are computed that a
-/// later layer reads.
+/// A convolution with the activation and the pool that follow it, and its layout in shared memory.
+/// Only those outputs are computed that a later layer reads.
 struct ConvStage {
   int channels = 0, height = 0, width = 0;
   int out = 0, kernel = 1, stride = 1, pad = 0, pool = 1;
   int out_height = 0, out_width = 0;  ///< size of the outputs that are computed [pixels]
-  /// Index of the first weight and bias in the model's parameters.
+  /// Indices of the convolution's first weight and of its first bias in the model's parameters.
   int weight = 0, bias = 0;
 
   // Input in shared memory, in planes of 16-byte chunks: chunk `row y + x` has the numbers of
   // output pixel (y, x)'s first tap; other taps are fixed distances away.
   bool is_taps = false;  ///< a chunk is a kernel row (all channels), not 8 channels of a pixel
-  /// Distance between rows of the padded input, `stride` apart unless is_taps [chunks].
+  /// Distance in shared memory between rows of the padded input [16-byte chunks]. Unless is_taps,
+  /// these are rows of the same phase, `stride` apart in the image.
   int line = 0;
-  /// Distance between the first rows, columns of consecutive phases of the stride [chunks].
+  /// The input of a convolution with a stride is stored by phase (row and column modulo the
+  /// stride). Distance in shared memory between the first rows (phase_line), or the first columns
+  /// (phase_column), of consecutive phases [16-byte chunks].
   int phase_line = 0, phase_column = 0;
   int tap_count = 0;          ///< number of taps that have chunks of their own
   int tap_chunks = 0;         ///< number of chunks per tap that have weights
   int planes = 0, plane = 0;  ///< number of planes per example, and chunks per plane
-  /// Distance in the input between the chunks of consecutive output rows [chunks].
+  /// Distance in the stored input between the chunks that belong to consecutive rows of the output
+  /// [16-byte chunks].
   int row = 0;
 
   // Outputs' gradient in shared memory, in planes of 8 channels: border, row, plane [chunks].
@@ -65,17 +70,18 @@ struct ConvStage {
   int dy_zeros = 0;  ///< the first of 8 chunks of zeros, one in each group of banks
 
   int slots = 0;  ///< number of output pixels, padded to a multiple of 16
-  /// Number of phases, stride^2, for the input's gradient; 0 if that is not computed.
+  /// Number of phases (pixel rows and columns modulo the stride) into which the computation of the
+  /// input's gradient is divided: the square of the stride. 0 if that gradient is not computed.
   int phases = 0;
   int back_slots = 0;  ///< number of slots for input pixels, in one phase
   int splits = 1;      ///< number of parts that the sum of an output is divided into
 
-  /// A warp computes a unit of the weight gradient at once: 16 unit_m output channels x 8 unit_k
-  /// inputs.
+  /// Size of a unit, the part of the weight gradient that a warp computes at once: 16 unit_m output
+  /// channels times 8 unit_k inputs.
   int unit_m = 1, unit_k = 1;
   int units = 0;
-  /// Weight gradient: whether a warp computes tiles for one example only; otherwise for all
-  /// examples of the block.
+  /// How warps share the weight gradient: if true, a warp computes parts of it for one example
+  /// only; otherwise for all examples of the block.
   bool has_example_owners = false;
 
   constexpr int pooled_height() const { return out_height - pool + 1; }
@@ -87,25 +93,28 @@ struct ConvStage {
   constexpr int tap_steps() const { return quotient_up(tap_chunks, 2); }
   constexpr int steps() const { return tap_count * tap_steps(); }
   constexpr int units_k() const { return tap_count * (unit_k == 2 ? tap_steps() : tap_chunks); }
-  /// Returns the offset of output pixel (y, x) in a plane of the outputs' gradient [chunks].
+  /// Returns the offset of output pixel (y, x) in a plane (8 channels) of the gradient of the
+  /// outputs [16-byte chunks].
   constexpr int dy_place(int y, int x) const { return (y + border) * dy_row + x + border; }
   constexpr int input_bytes() const { return planes * plane * kChunk; }
   constexpr int dy_bytes() const { return out / 8 * dy_plane * kChunk; }
   constexpr int weight_bytes() const { return steps() * out * 2 * kChunk; }
-  /// Returns the distance from a pixel's first input chunk to chunk `chunk` of `tap` [chunks].
+  /// Returns the distance from a pixel's first input chunk to the chunk number `chunk` of kernel
+  /// tap `tap` [16-byte chunks].
   constexpr int tap_place(int tap, int chunk) const {
     if (is_taps) return chunk * line;
     const int y = tap / kernel, x = tap % kernel;
     return chunk * plane + y / stride * line + y % stride * phase_line + x % stride * phase_column +
            x / stride;
   }
-  /// Returns the offset of padded input pixel (y, x) in a plane [chunks]. Only if a chunk is 8
-  /// channels of a pixel (not is_taps).
+  /// Returns the offset of padded input pixel (y, x) in a plane [16-byte chunks]. Requires
+  /// !is_taps, so that a chunk is 8 channels of one pixel.
   constexpr int pixel_place(int y, int x) const {
     return y / stride * line + y % stride * phase_line + x % stride * phase_column + x / stride;
   }
-  /// Returns the index of the parameter that the n-th number of an input chunk is multiplied by,
-  /// for output channel c and kernel tap `tap`; -1 for padding, which has no weight.
+  /// Returns the index of the weight, among the model's parameters, by which the n-th number of an
+  /// input chunk is multiplied for output channel c and kernel tap `tap`. Returns -1 if that number
+  /// is padding, which has no weight.
   constexpr int parameter(int c, int tap, int chunk, int n) const {
     if (is_taps) {
       if (chunk >= kernel || n >= channels * kernel) return -1;
@@ -114,14 +123,15 @@ struct ConvStage {
     const int in = 8 * chunk + n;
     return in < channels ? weight + (c * channels + in) * kernel * kernel + tap : -1;
   }
-  /// Returns the index, among the chunks of packed weights, of the 8 weights of output channel c in
-  /// one half (0 or 1) of step `step` of 16 summands. The two halves swap places every 4 channels,
-  /// so that those of 8 channels, two chunks apart, are in 8 different banks.
+  /// Returns the index, among the chunks of packed weights, of 8 weights of output channel c. A
+  /// step of a product has 16 summands, so its weights are two chunks, half 0 and half 1. The two
+  /// halves swap places every 4 channels, so that the same half of 8 consecutive channels is in 8
+  /// different banks.
   constexpr int weight_chunk(int step, int half, int c) const {
     return 2 * (step * out + c) + (half ^ (c >> 2 & 1));
   }
-  /// Returns the number of warps that share the weight gradient of an example. examples: number of
-  /// examples that a block processes at once.
+  /// Returns the number of warps that share the computation of one example's weight gradient.
+  /// examples: number of examples that a block processes at once.
   constexpr int owners(int examples) const {
     return has_example_owners ? kWarps / examples : kWarps;
   }
@@ -129,8 +139,8 @@ struct ConvStage {
   constexpr int sums(int examples) const { return owned(examples) * unit_m * unit_k * 4; }
 };
 
-/// Sizes of the network's two dense layers, a hidden one and the last one, and the indices of their
-/// parameters.
+/// Sizes of the network's two dense layers, the hidden one and the last one, and the indices of
+/// their weights and biases among the model's parameters.
 struct DenseStages {
   int in = 0, hidden = 0, outputs = 0;
   int channels = 0, pixels = 0;  ///< the inputs' order is [pixels][channels]
@@ -139,21 +149,24 @@ struct DenseStages {
   constexpr int steps() const { return in / 16; }
   // Distances between rows in shared memory.
 
-  /// Distance between outputs of the hidden layer's weights [chunks]; odd: no bank conflicts.
+  /// Distance in shared memory between the hidden layer's weights of consecutive outputs [16-byte
+  /// chunks]. It is odd, which avoids bank conflicts.
   constexpr int weight_pitch() const { return in / 8 + 1; }
   constexpr int weight_bytes() const { return hidden * weight_pitch() * kChunk; }
-  /// Distance between the hidden layer's inputs of consecutive examples [32-bit words].
+  /// Distance in shared memory between the hidden layer's inputs for consecutive examples [32-bit
+  /// words].
   constexpr int input_pitch() const { return round_up_to(in / 2, 32) + 4; }
-  /// Distance between the hidden layer's gradients of consecutive examples [32-bit words].
+  /// Distance in shared memory between the gradients of the hidden layer's outputs for consecutive
+  /// examples [32-bit words].
   constexpr int gradient_pitch() const { return round_up_to(hidden / 2, 32) + 4; }
-  /// Distance between the last layer's weights for consecutive outputs [floats].
+  /// Distance in shared memory between the last layer's weights for consecutive outputs [floats].
   constexpr int last_pitch() const { return hidden + 4; }
-  /// Number of blocks of 8 outputs x 4 inputs that the hidden layer's weights are divided into. A
-  /// thread adds up the gradients of whole blocks.
+  /// Number of blocks of 8 outputs x 4 inputs into which the hidden layer's weights are divided.
+  /// Each thread adds up the gradients of the weights of one or more whole blocks.
   constexpr int blocks() const { return hidden / 8 * (in / 4); }
   constexpr int owned() const { return quotient_up(blocks(), kThreads); }
-  /// Returns the index in the parameters of the hidden layer's weight for output o and input i,
-  /// with inputs in the order [pixels][channels].
+  /// Returns the index among the model's parameters of the hidden layer's weight for output o and
+  /// input i. Inputs are in the order [pixels][channels].
   constexpr int parameter(int o, int i) const {
     return weight + o * in + i % channels * pixels + i / channels;
   }
@@ -166,16 +179,17 @@ struct Stages {
   int parameters = 0;
   int functions = 0;
   int features = 0;
-  /// Why no fused kernel can be made for this list of layers, or null.
+  /// The reason why no fused kernel can be made for this list of layers; null if one can be made.
   const char* refusal = nullptr;
 };
 
 // ------------------------------------------------------------------------------------------------
 // Slots
 
-/// Order in which products process the pixels (y, x) of an image. Index s of this order is a slot.
-/// Its pixel has an offset in shared memory, row y + x, equal to s modulo 8, so that 8 consecutive
-/// slots are in different banks. A slot is kNone if no such pixel is left.
+/// Order in which matrix products process the pixels (y, x) of an image. An index of this order is
+/// a slot. The pixel in slot s has an offset in shared memory, row y + x, that is equal to s modulo
+/// 8, so that 8 consecutive slots are in different banks. A slot for which no such pixel is left
+/// has the value kNone.
 struct SlotOrder {
   int slots = 0;
   std::array<std::uint16_t, kMaxSlots> pixel{};  ///< y width + x of each slot
@@ -196,10 +210,12 @@ constexpr SlotOrder slot_order(int height, int width, int row) {
   return order;
 }
 
-/// Input pixels of one phase of a strided convolution: those whose row in the padded input is
-/// congruent to phase / stride, and whose column to phase % stride, modulo the stride.
+/// Input pixels of one phase of a convolution with a stride: those whose row in the padded input
+/// equals phase / stride modulo the stride, and whose column equals phase % stride modulo the
+/// stride.
 struct PhasePixels {
-  /// Index of the phase's first row and column inside the input, not in the padding.
+  /// Index, among the rows (columns) of the phase, of the first one that is inside the image and
+  /// not in its padding.
   int first_y, first_x;
   int height, width;
 };
@@ -216,8 +232,10 @@ constexpr PhasePixels phase_pixels(const ConvStage& s, int seen_height, int seen
 // ------------------------------------------------------------------------------------------------
 // Stages of a list
 
-/// Chooses a convolution's layout in shared memory: the distances between rows with the fewest
-/// slots, then with the fewest bytes. Divides its weight gradient into units.
+/// Chooses a convolution's layout in shared memory: among the possible distances between rows, the
+/// one that needs the fewest slots for pixels, and among equals the fewest bytes. Also divides its
+/// weight gradient into units, the parts that a warp computes at once. gives_input_gradient:
+/// whether the gradient of the input is computed.
 constexpr void lay_out(ConvStage& s, bool gives_input_gradient) {
   const int rows = s.stride * (s.out_height - 1) + s.kernel;
   const int columns = s.stride * (s.out_width - 1) + s.kernel;
@@ -377,9 +395,10 @@ constexpr Stages stages_of(const LayerList<n>& list) {
 // ------------------------------------------------------------------------------------------------
 // Layout of shared memory
 
-/// Phases in which a block processes a group of examples, with a barrier after each: product and
-/// pool of each convolution (1, 2, 3, 4, ...), hidden layer, last layer, hidden layer backward,
-/// pool and gradient of each convolution backward, norm, sum.
+/// Numbers of the phases in which a thread block processes a group of examples; after each there is
+/// a barrier. In order: product and pool of each convolution (1, 2, 3, 4, ...), hidden layer, last
+/// layer, backward pass of the hidden layer, backward pass of the pool and weight gradient of each
+/// convolution, norm of the gradient, sum.
 struct Phases {
   int convolutions;
   constexpr int product(int i) const { return 2 * i + 1; }
@@ -393,8 +412,8 @@ struct Phases {
   constexpr int sum() const { return 4 * convolutions + 5; }
 };
 
-/// An array in shared memory, with its offset. Its contents are needed from phase `first` to phase
-/// `last`; arrays may overlap if they are needed at different times.
+/// An array in shared memory, and its offset. Its contents are needed from phase number `first` to
+/// phase number `last` (Phases). Arrays that are needed at different times may overlap.
 struct Plane {
   int bytes = 0;   ///< size for all examples of the group
   int stride = 0;  ///< distance between consecutive examples [bytes]
@@ -409,7 +428,8 @@ struct Plane {
 
 enum class Part { high, low };
 
-/// The arrays in shared memory that each example of a block's group has.
+/// The arrays in shared memory of a thread block. Each has a part for every example that the block
+/// processes at once.
 struct SharedLayout {
   struct Convolution {
     Plane input[2];  ///< fp16, high and low parts
@@ -420,7 +440,8 @@ struct SharedLayout {
   };
   std::array<Convolution, kMaxConvolutions> convolution{};
   Plane raw;  ///< bytes: features of the next group of examples
-  /// Inputs of the hidden layer; fp16 [pixels][channels], high and low parts.
+  /// Inputs of the hidden layer, [pixels][channels]. Each is the sum of two fp16 numbers: the high
+  /// parts are in the first array, the low parts in the second.
   Plane hidden_in[2];
   Plane partial;         ///< float [16][hidden], the warps' partial sums of the hidden layer
   Plane hidden_back[2];  ///< gradient of the hidden layer; fp16 [hidden], high and low parts
@@ -440,23 +461,25 @@ struct SharedLayout {
   }
 };
 
-/// Offsets of single numbers and vectors in an example's array of floats, SharedLayout::vector
-/// [floats].
+/// Offsets of single numbers and small vectors in the array of floats (SharedLayout::vector) that
+/// each example has in shared memory [floats].
 struct VectorOffsets {
   int one = 0;   ///< the number 1, which stands for the input of a bias
   int bias = 0;  ///< gradients of the convolutions' biases, one convolution after the other
   int gradient_hidden = 0, gradient = 0, hidden = 0;
   int inverse = 0;  ///< 1 / (power of two that the gradients are scaled by)
-  /// Four squared norms: of the hidden layer's inputs, of the gradient of its outputs, and the same
-  /// two of the last layer.
+  /// Offset of four squared norms: of the inputs of the hidden layer, of the gradient of its
+  /// outputs, of the inputs of the last layer, and of the gradient of its outputs.
   int squares = 0;
   int loss = 0;
   int size = 0;
 };
 
-/// Offsets of the partial sums of an example's squared norm, in the order in which they are added:
-/// for each convolution its units, then its bias. With coordinate-wise clipping, also 16 for the
-/// hidden layer (one per warp), and 16 per layer for biases and last layer.
+/// Offsets of the partial sums that make up an example's squared gradient norm, in the order in
+/// which they are added. For each convolution there is one per unit (the part of the weight
+/// gradient that a warp computes at once), then one for its bias. With coordinate-wise clipping
+/// there are also 16 for the hidden layer (one per warp), and 16 per layer for the biases and the
+/// last layer's weights.
 struct NormParts {
   std::array<int, kMaxConvolutions> first{};
   std::array<int, kMaxConvolutions> count{};
@@ -479,8 +502,8 @@ struct Plan {
   static constexpr bool kAll = kSplit == Split::all;
 
   static constexpr ConvStage stage(int i) { return kStages.convolution[i]; }
-  /// Returns whether inputs of convolution i are sums of two fp16 numbers in the forward pass;
-  /// input_is_split_back(): in the backward pass.
+  /// Returns whether each input of convolution i is the sum of two fp16 numbers in the forward
+  /// pass. (input_is_split_back() returns the same for the backward pass.)
   static constexpr bool input_is_split(int i) { return i > 0 || kInput == Input::numbers; }
   static constexpr bool input_is_split_back(int i) { return kAll && input_is_split(i); }
 
@@ -544,8 +567,10 @@ struct Plan {
     int layer, parameter;
     int a, b;  ///< offsets in the example's vector of the two numbers whose product is the gradient
   };
-  /// Returns how the n-th small number is computed. i: convolution whose first bias has n = 0. It
-  /// is a template argument, because device code can use the plan in constant expressions only.
+  /// Returns how to compute the gradient of the n-th parameter among the biases and the last
+  /// layer's weights ("small numbers"), which is a product of two numbers. The recursion over
+  /// convolutions has reached number i, whose first bias has n = 0. i is a template argument,
+  /// because device code can use the plan in constant expressions only.
   template <int i = 0>
   static constexpr Small small_number(int n) {
     if constexpr (i < kConvolutions) {
@@ -565,8 +590,9 @@ struct Plan {
     }
   }
 
-  /// Returns the index of convolution i's first number among a thread's sums: each convolution's
-  /// units, the hidden layer's blocks, then the small numbers.
+  /// Returns the index, among the sums that a thread keeps, of the first one for convolution i. A
+  /// thread's sums are those for its units of each convolution, then for its blocks of the hidden
+  /// layer's weights, then for its biases and last layer's weights.
   static constexpr int first_sum(int i) {
     int n = 0;
     for (int k = 0; k < i; ++k) n += stage(k).sums(kExamples);
@@ -642,7 +668,7 @@ struct Plan {
     return p;
   }
   static constexpr SharedLayout kLayout = make_layout();
-  /// Returns kLayout by value, because device code must not refer to it.
+  /// Returns a copy of kLayout. Device code must not refer to kLayout itself.
   static consteval SharedLayout layout() { return kLayout; }
 };
 

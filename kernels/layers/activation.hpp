@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// Applies an activation f to one example's image on the CPU: y = f(x). Border and padding channels
-/// stay zero. y may be x.
+/// Applies an activation f to one example's image on the CPU: y = f(x) for every pixel and channel.
+/// The zero border around the image, and the channels that only pad a pixel, stay zero. y may be x.
 struct ActivationForward {
   Activate function;
   ImageLayout in;
@@ -17,8 +17,8 @@ struct ActivationForward {
   float* y;
 };
 
-/// Backward pass of an activation f on the CPU: dx = f'(x) dy, with f' computed from the output y =
-/// f(x). dx may be dy. `out` is the layout of y and dy.
+/// Backward pass of an activation f for one example on the CPU: dx = f'(x) dy. f'(x) is computed
+/// from the output y = f(x). dx may be dy. `out` is the layout of y and dy.
 struct ActivationBackward {
   Activate function;
   ImageLayout in;
@@ -32,8 +32,9 @@ struct ActivationBackward {
 
 namespace device {
 
-/// Applies an activation f to a micro-batch on a device. Forward: to = f(from). Backward: to = f'
-/// from, with f' computed from the output y, whose layout is y_planes. `to` may be `from`.
+/// Applies an activation f to a micro-batch on a device. Forward pass: to = f(from). Backward pass:
+/// to = f'(x) from, where x is the activation's input, and f'(x) is computed from its output y =
+/// f(x). y_planes is the layout of y. `to` may be `from`.
 struct ActivationPass {
   Batch batch;
   Activate function;

@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// Type of 32-bit integers with as many lanes as V: a comparison of two SIMD vectors V has it;
-/// int32 for float.
+/// Type of 32-bit integers with as many lanes as V: the type of a comparison of two vectors if V is
+/// a SIMD vector of floats, int32 if V is float.
 template <class V>
 struct BitsOf {
   using type = decltype(V{} < V{});
@@ -34,8 +34,9 @@ CUDP_HD V magnitude(V x) {
   return same_bits<V>(same_bits<Bits>(x) & 0x7fffffff);
 }
 
-/// Splits x = n ln 2 + r with n whole and |r| <= ln 2 / 2. Writes 2^n and returns e^r - 1, correct
-/// to 1 ulp even if it is small. Requires -87.3 <= x <= 88; NaN gives NaN.
+/// Splits x = n ln 2 + r with n an integer and |r| <= ln 2 / 2. Writes 2^n to *power_of_two and
+/// returns e^r - 1, correct to 1 ulp (the distance between neighbouring floats) even if the result
+/// is small. Requires -87.3 <= x <= 88; NaN gives NaN.
 template <class V>
 CUDP_HD V expm1_reduced(V x, V* power_of_two) {
   using Bits = typename BitsOf<V>::type;
@@ -52,8 +53,8 @@ CUDP_HD V expm1_reduced(V x, V* power_of_two) {
   return q * (r * r) + r;
 }
 
-/// Returns e^x, correct to 2 ulp for -87.3 <= x <= 88. Outside that range, returns the value at its
-/// nearer end. NaN gives NaN.
+/// Returns e^x, correct to 2 ulp for -87.3 <= x <= 88. For x below or above that range, returns the
+/// function's value at the nearer end of the range. NaN gives NaN.
 template <class V>
 CUDP_HD V exp_of(V x) {
   const V low = V{} - 87.3f;
@@ -65,7 +66,8 @@ CUDP_HD V exp_of(V x) {
   return t * scale + scale;
 }
 
-/// Returns tanh x, correct to 4 ulp, as t / (t + 2) with t = e^(2|x|) - 1. NaN gives NaN.
+/// Returns tanh x, correct to 4 ulp (distances between neighbouring floats). |tanh x| is
+/// computed as t / (t + 2) with t = e^(2|x|) - 1. NaN gives NaN.
 template <class V>
 CUDP_HD V tanh_of(V x) {
   using Bits = typename BitsOf<V>::type;
@@ -109,8 +111,8 @@ struct Tanh {
   }
 };
 
-/// Tempered sigmoid: scale / (1 + exp(-temperature x)) - offset (Papernot et al. 2021), computed as
-/// gain tanh(rate x) + shift.
+/// Tempered sigmoid: scale / (1 + exp(-temperature x)) - offset (Papernot et al. 2021). It is
+/// computed as the equal function gain tanh(rate x) + shift.
 struct TemperedSigmoid {
   float gain, rate, shift;
 

@@ -26,7 +26,8 @@ __global__ inline void embed_kernel(device::Embed a) {
   });
 }
 
-/// Positions of a text, sorted by word.
+/// Positions of a text, sorted by the word at the position. place(i) and word(i) are the i-th
+/// position in this order and its word.
 struct SortedText {
   const std::uint16_t* tokens;
   const std::uint16_t* order;

@@ -12,17 +12,19 @@ namespace cudp::device {
 /// The texts of a data set in device memory. A word is stored as its index in the vocabulary. Each
 /// text has space for T words.
 struct Texts {
-  /// [data set, T], word at each position; null if the examples are not texts.
+  /// Word at each position of each text, [data set, T], as an index in the vocabulary; null if the
+  /// examples are not texts.
   const std::uint16_t* tokens = nullptr;
   const std::uint16_t* lengths = nullptr;  ///< [data set], number of words of each text
-  /// [data set, T]: positions of each text sorted by word; positions of equal words are ascending.
-  /// Null if no word vectors are trained.
+  /// For each text, its positions sorted by word, [data set, T]; positions of equal words are in
+  /// ascending order. Null if no word vectors are trained.
   const std::uint16_t* order = nullptr;
   const float* vectors = nullptr;  ///< [words, columns], fixed word vectors, or null
 };
 
-/// Forward pass of an embedding for a micro-batch: y(t, .) = vector of the text's t-th word, for t
-/// < its length. Also copies the texts' lengths and labels.
+/// Forward pass of an embedding for a micro-batch: writes y(t, .) = vector of the word at position
+/// t of each text, for every t below the text's length. Also copies the length and the label of
+/// each text.
 struct Embed {
   Batch batch;
   const std::uint32_t* examples;  ///< indices in the data set, from batch.first on; null: 0, 1, ...
@@ -30,7 +32,8 @@ struct Embed {
   const std::uint8_t* labels;  ///< [data set], label of each text
   std::int32_t places;         ///< T, number of positions
   AnyDivisor columns;
-  /// Words with an index below this have a row of `weight`, others a row of texts.vectors.
+  /// A word with an index below this number has its vector in `weight`; the vectors of other words
+  /// are in texts.vectors.
   std::int32_t rows;
   const float* weight;       ///< [rows, columns], trained word vectors, or null
   float* y;                  ///< [capacity, T, columns], written: a vector per position
@@ -38,12 +41,13 @@ struct Embed {
   std::uint8_t* own_label;   ///< [capacity], written: each text's label
 };
 
-/// Gradient of the trained word vectors (`weight` of Embed) for each example. The gradient of a
-/// word's vector is the sum of dy(t, .) over the positions t of the word, in the order of the text.
-/// It is used in exactly one of three ways: its squared norm is written to parts; factors[e] times
-/// it is added to sum, each number rounded independently (an example e with factor 0 is skipped,
-/// because it may contain NaN); or it is stored in gradients. The numbers that are squared and the
-/// numbers that are added are equal, bit for bit, because the same code computes both.
+/// Gradient of the trained word vectors, for each example. The gradient of one word's vector is the
+/// sum of dy(t, .) over the positions t of that word in the text, in ascending order of t. A launch
+/// uses the gradient in exactly one of three ways. It writes the squared norm to parts; or it adds
+/// factors[e] times the gradient of each example e to sum, each number rounded independently
+/// (examples with factor 0 are skipped, because their gradients may contain NaN); or it stores the
+/// gradients in `gradients`. The numbers that are squared and the numbers that are added are equal,
+/// bit for bit, because the same code computes both.
 struct EmbeddingGradient {
   Batch batch;
   const std::uint32_t* examples;
@@ -58,7 +62,8 @@ struct EmbeddingGradient {
   FixedPoint* sum = nullptr;  ///< [rows, columns], sum of the clipped gradients, added to
   const float* factors = nullptr;
   std::int32_t factor_stride = 0;
-  /// Each added number is rounded to a multiple of scale->grid.
+  /// Determines the grid: each number that is added to `sum` is rounded to a multiple of
+  /// scale->grid.
   const SumScale* scale = nullptr;
 
   float* gradients = nullptr;  ///< [capacity, stride], written: each example's gradient
@@ -88,7 +93,7 @@ inline void validate(const EmbeddingGradient& a) {
   expect(a.gradients == nullptr || a.stride >= std::int64_t{a.rows} * a.columns,
          "embedding gradient: expected a stride of at least rows x columns");
 }
-/// Launch shape with one block per example.
+/// Returns a launch shape with one block per example.
 inline LaunchShape launch_shape(const EmbeddingGradient& a) {
   return {.grid = {static_cast<unsigned>(a.batch.capacity)}, .block = {256}, .shared_bytes = 0};
 }

@@ -6,9 +6,10 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Calls store(finish) once, with a function that applies the epilogue: finish(v, y) returns the
-/// number to write for a layer's output v. y() must return the activation's value at that place; it
-/// is called for derivatives only.
+/// Calls store(finish) once, where finish is a function that applies the epilogue: finish(v, y)
+/// returns the number to write if the layer computed v. The argument y is a function; y() must
+/// return the adjacent activation's output for the same element. It is called only if the epilogue
+/// multiplies by the activation's derivative.
 template <class Store>
 __device__ __forceinline__ void store_finished(const Epilogue& epilogue, const Store& store) {
   const Precision as = epilogue.stored_as;

@@ -5,15 +5,17 @@
 
 namespace cudp {
 
-/// Operation that a layer's kernel applies to its outputs before it writes them, so that an
-/// adjacent activation needs no pass of its own. `value` applies the activation: in the forward
-/// pass, if it follows the layer. `derivative` multiplies by the activation's derivative, computed
-/// from its values y: in the backward pass, if it precedes the layer.
+/// Operation that a layer's kernel applies to each number before it writes it, so that an
+/// activation next to the layer needs no kernel of its own. Kind::value, in the forward pass:
+/// applies the activation that follows the layer. Kind::derivative, in the backward pass:
+/// multiplies by the derivative of the activation that precedes the layer, which is computed from
+/// that activation's output y.
 struct Epilogue {
   enum class Kind { none, value, derivative };
   Kind kind = Kind::none;
   Activate function = {};
-  /// The activation's values, for `derivative`; the layer defines their layout.
+  /// Output of the activation, for Kind::derivative; null otherwise. The layer's kernel defines the
+  /// layout.
   const float* y = nullptr;
   Precision stored_as = Precision::fp32;  ///< tf32: written numbers are rounded for tensor cores
 };

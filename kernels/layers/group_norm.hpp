@@ -9,9 +9,10 @@
 
 namespace cudp {
 
-/// Group normalisation (Wu & He 2018) of one example on the CPU: y = (x - mean) * inverse_deviation
-/// * weight + bias. Mean and biased variance are over the pixels and channels of each group. Groups
-/// divide the channels evenly. The padding channels of y are set to 0.
+/// Group normalisation (Wu & He 2018) of one example on the CPU: y = (x - mean) inverse weight +
+/// bias, with inverse = 1 / sqrt(variance + epsilon). The channels are divided into `groups` groups
+/// of equal size; mean and variance (divided by n, not n - 1) are over the pixels and channels of a
+/// group. Channels of y that only pad a pixel are set to 0.
 struct GroupNormForward {
   ImageLayout in;
   ImageLayout out;
@@ -25,9 +26,9 @@ struct GroupNormForward {
   float* inverse;  ///< [groups], written: 1 / sqrt(variance + epsilon)
 };
 
-/// Gradients of group normalisation for one example on the CPU: dweight[c] = sum over pixels of dy
-/// times the normalised x; dbias[c] = sum over pixels of dy; and dx, unless it is null. The padding
-/// channels of all three are set to 0.
+/// Gradients of group normalisation for one example on the CPU: dweight[c] = sum over the pixels of
+/// channel c of dy times the normalised x; dbias[c] = sum over its pixels of dy; and dx, unless
+/// that pointer is null. In all three, channels that only pad a pixel are set to 0.
 struct GroupNormBackward {
   ImageLayout in;
   ImageLayout out;
@@ -46,8 +47,9 @@ struct GroupNormBackward {
 
 namespace device {
 
-/// Group normalisation (Wu & He 2018) of a micro-batch: y = (x - mean) * inverse * weight + bias.
-/// Mean and inverse deviation are over the pixels and channels of each group of one example.
+/// Group normalisation (Wu & He 2018) of a micro-batch: y = (x - mean) * inverse * weight + bias,
+/// with inverse = 1 / sqrt(variance + epsilon). The channels are divided into `groups` groups of
+/// equal size; mean and variance are over the pixels and channels of a group of one example.
 struct GroupNorm {
   Batch batch;
   int groups;  ///< divides the channels
@@ -62,8 +64,10 @@ struct GroupNorm {
   Precision y_as = Precision::fp32;  ///< tf32: y is rounded to TF32
 };
 
-/// Gradients of group normalisation for each example: dweight = sum over pixels of dy (x - mean)
-/// inverse, dbias = sum over pixels of dy, their squared norm per group, and dx, unless it is null.
+/// Gradients of group normalisation for each example: dweight = sum over a channel's pixels of dy
+/// (x - mean) inverse; dbias = sum over its pixels of dy; the squared norm of both for each group
+/// of channels; and the input's gradient dx, unless that pointer is null. inverse = 1 /
+/// sqrt(variance + epsilon).
 struct GroupNormBackward {
   Batch batch;
   int groups;
@@ -77,17 +81,19 @@ struct GroupNormBackward {
   CountedPlanes dx_planes;
   float* gradient;  ///< [capacity, 2 channels]: dweight, then dbias
   float* parts;     ///< [groups, capacity], written: squared norm of each group's gradient
-  /// Coordinate-wise clipping: (g - mean) inverse is squared in place of each gradient number g.
-  /// Arrays [2 channels]; null: g itself.
+  /// Coordinate-wise clipping: for the norm, (g - transform.mean) * transform.inverse is squared in
+  /// place of each element g of the gradient. Arrays of [2 channels]; null pointers: g itself is
+  /// squared.
   Transform transform = {};
   Precision dx_as = Precision::fp32;  ///< tf32: dx is rounded to TF32
 };
 
 }  // namespace device
 
-/// Adds the clipped gradients of a micro-batch to a sum: sum += sum_e factors[e] rows[e], each
-/// number rounded independently; skips examples e with factor 0. rows [capacity, columns]: each
-/// example's gradient.
+/// Adds the clipped gradients of a micro-batch to a sum: sum += sum over examples e of factors[e]
+/// rows[e], where rows [capacity, columns] are the examples' gradients. Each number is rounded
+/// independently before it is added. Examples with factor 0 are skipped, because their gradients
+/// may contain NaN.
 struct WeightedRows {
   Batch batch;
   const float* rows;
@@ -96,8 +102,9 @@ struct WeightedRows {
   std::int32_t factor_stride;
   FixedPoint* sum;        ///< [columns], sum of the clipped gradients, added to
   const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
-  /// Coordinate-wise clipping: (g - mean) inverse is added in place of each gradient number g.
-  /// Arrays [columns]; null: g itself.
+  /// Coordinate-wise clipping: (g - transform.mean) * transform.inverse is multiplied by the factor
+  /// and added in place of each element g of a gradient. Arrays of [columns]; null pointers: g
+  /// itself.
   Transform transform = {};
 };
 
@@ -127,7 +134,7 @@ inline void validate(const WeightedRows& a) {
          "weighted rows: expected pointers, columns and a grid");
 }
 
-/// Launch shape with one block per group of an example.
+/// Returns a launch shape with one thread block per example and group of channels.
 inline LaunchShape group_norm_shape(int groups, const Batch& batch) {
   return {.grid = {static_cast<unsigned>(groups), static_cast<unsigned>(batch.capacity)},
           .block = {128},

@@ -8,29 +8,32 @@
 
 namespace cudp {
 
-/// Layout of one example's activations on the CPU, channel last: [height + 2 border][width + 2
-/// border][stride] floats. The border, the padding of a convolution, is zero. So are the channels
-/// from `channels` to `stride`, if the example's numbers are finite. A flat vector of n numbers is
-/// n channels of one pixel.
+/// Layout of one example's activations on the CPU, with the channels of a pixel next to each other:
+/// [height + 2 border][width + 2 border][stride] floats. The border around the image, the padding
+/// of a convolution, is zero. So are the channels from `channels` to `stride`, which only pad a
+/// pixel, unless the example has numbers that are not finite. A flat vector of n numbers is n
+/// channels of one pixel.
 struct ImageLayout {
   int channels = 0;
   int height = 1;
   int width = 1;
-  /// Distance between pixels [floats], >= channels; a multiple of 16 except for inputs.
+  /// Distance in memory between consecutive pixels [floats], >= channels. It is a multiple of 16,
+  /// except for the network's input.
   int stride = 0;
   int border = 0;
 
   std::int64_t row() const { return static_cast<std::int64_t>(width + 2 * border) * stride; }
   std::int64_t size() const { return (height + 2 * border) * row(); }
-  /// Returns the offset of a pixel's first channel [floats]; (0, 0) is the first pixel inside the
-  /// border.
+  /// Returns the offset in memory of the first channel of pixel (y, x) [floats]. (0, 0) is the
+  /// first pixel inside the border.
   std::int64_t at(int y, int x) const {
     return (y + border) * row() + static_cast<std::int64_t>(x + border) * stride;
   }
 };
 
-/// Loads one example of the data set, stored channel by channel, into an image: scale * byte +
-/// shift, or the float unchanged. Writes pixels only, never border or padding channels.
+/// Loads one example of the data set, stored channel by channel, into an image with the channels of
+/// a pixel next to each other. A stored byte becomes scale * byte + shift; a stored float stays
+/// unchanged. Writes the pixels only, neither the border nor channels that only pad a pixel.
 struct LoadImage {
   const std::uint8_t* bytes;  ///< pixels [channels, height, width]; null if floats
   const float* floats;
@@ -44,15 +47,16 @@ struct LoadImage {
 
 namespace device {
 
-/// Loads the examples of a micro-batch and their labels from the data set in device memory. Each
-/// example becomes floats: scale * byte + shift, the float unchanged, or the dense row of a record
-/// of CodedRows.
+/// Loads the examples of a micro-batch, and their labels, from the data set in device memory.
+/// Examples become floats: a stored byte becomes scale * byte + shift, a stored float stays
+/// unchanged, and a table row in compact form (CodedRows) becomes its dense row.
 struct Load {
   Batch batch;
   const std::uint32_t* examples;  ///< indices in the data set, from batch.first on; null: 0, 1, ...
   const std::uint8_t* bytes;      ///< examples [data set, pixels], or null
   const float* floats;            ///< examples [data set, pixels], or null
-  /// Examples as rows of numbers and codes, or null; either this, bytes or floats is set.
+  /// Examples in compact form (numeric features, and the indices of one-hot features that are 1);
+  /// its pointer is null for other data. Exactly one of bytes, floats and coded is set.
   CodedRows coded;
   const std::uint8_t* labels;  ///< [data set], label of each example
   float scale;

@@ -7,9 +7,9 @@ namespace cudp {
 
 namespace device {
 
-/// Computes the loss of each example of a micro-batch and, unless logit_gradient is null, its
-/// gradient with respect to the logits. The loss compares the logits with the example's label, or
-/// with its target (a number) if has_target(loss).
+/// Computes the loss of each example of a micro-batch. Unless logit_gradient is null, also computes
+/// the loss's gradient with respect to the logits. Depending on the kind of loss, the logits are
+/// compared with the example's class label, or with its target, a number.
 struct LossValues {
   Batch batch;
   Loss loss;
@@ -19,8 +19,8 @@ struct LossValues {
   const std::uint32_t* examples;  ///< indices in the data set, from batch.first on; null: 0, 1, ...
   const float* targets;           ///< [data set], or null
   float huber;                    ///< threshold h of Loss::huber
-  /// Weight of each class, by which the gradient is multiplied, [classes]; null: all are 1. The
-  /// loss is not weighted.
+  /// Weight of each class, [classes]; null: all are 1. An example's gradient is multiplied by the
+  /// weight of its class; its loss is not.
   const float* class_weights;
   float* value;           ///< [capacity]
   float* logit_gradient;  ///< [capacity, outputs], scratch; null if no gradient is wanted

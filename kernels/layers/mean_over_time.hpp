@@ -6,8 +6,9 @@
 
 namespace cudp::device {
 
-/// Computes for each text y = mean of x(t, .) over its positions t < length, or 0 if it is empty.
-/// If `norm` is given, y is divided by its Euclidean norm, unless that is 0.
+/// Computes for each text y = mean of the vectors x(t, .) over its positions t < length, or 0 if
+/// the text is empty. Unless the pointer `norm` is null, y is then divided by its Euclidean norm,
+/// if that is not 0.
 struct MeanOverTime {
   Batch batch;
   const std::int32_t* length;  ///< [capacity], number of words of each text
@@ -18,7 +19,8 @@ struct MeanOverTime {
   float* norm;  ///< [capacity], norm of each mean, written; null: the mean is not divided by it
 };
 
-/// Backward pass of MeanOverTime: computes the input's gradient dx(t, .) for positions t < length.
+/// Backward pass of the mean over a text's positions: from the gradient dy of the mean, computes
+/// the gradient dx(t, .) of the input for every position t < length.
 struct MeanOverTimeBackward {
   Batch batch;
   const std::int32_t* length;
@@ -42,7 +44,7 @@ inline void validate(const MeanOverTimeBackward& a) {
              a.y_planes.pixels() == a.dy_planes.pixels(),
          "mean: expected pointers, places and equal sizes");
 }
-/// Launch shape with one block per example.
+/// Returns a launch shape with one block per example.
 inline LaunchShape mean_shape(const Batch& batch) {
   return {.grid = {static_cast<unsigned>(batch.capacity)}, .block = {128}, .shared_bytes = 0};
 }

@@ -4,9 +4,9 @@
 
 namespace cudp::device {
 
-/// Copies images of a micro-batch from one layout to another, and adds a bias: to = epilogue(from +
-/// bias of the channel). Borders are not written. Used before and after library calls, which
-/// support no borders.
+/// Copies the images of a micro-batch from one layout to another, which may have a border of zeros
+/// of another width: to = epilogue(from + bias of the channel). Border pixels are not written. Used
+/// before and after calls of cuDNN, which supports no borders.
 struct CopyPlanes {
   Batch batch;
   const float* from;

@@ -7,14 +7,14 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Maximum of a pool's window (NaN if the window has one), and the index of the first pixel of the
-/// window that has this value.
+/// Largest value in a pool's window (NaN if the window contains one), and the index within the
+/// window, in row order, of the first pixel that has this value.
 struct Largest {
   float value;
   int pixel;
 
-  /// Searches a window. x: its first pixel. row: distance between rows of x [floats]. kernel: side
-  /// of the window.
+  /// Finds the largest value of a window. x: the window's first pixel. row: distance between rows
+  /// of x [floats]. kernel: number of rows, and of columns, of the window.
   __device__ __forceinline__ Largest(const float* x, int row, int kernel) : value(x[0]), pixel(0) {
     int at = 0;
     CUDP_UNROLL_BY(1)
@@ -57,7 +57,8 @@ __global__ inline void pool_kernel(device::Pool a) {
   });
 }
 
-/// Returns the index of the pixel of window (oy, ox) that has its maximum.
+/// Returns the index, within the window of output pixel (oy, ox), of the first pixel that has the
+/// window's largest value.
 __device__ __forceinline__ int argmax_of(const device::Pool& a, std::int64_t example, int channel,
                                          int oy, int ox) {
   const CountedPlanes& out = a.dy_planes;
@@ -70,8 +71,9 @@ __device__ __forceinline__ int argmax_of(const device::Pool& a, std::int64_t exa
   return Largest(x, a.x_planes.row(), a.kernel.n).pixel;
 }
 
-/// Returns the gradient of one input pixel: the sum of what each window that contains it passes
-/// back. inverse: weight of a pixel in an average pool, 1 / (pixels of a window).
+/// Returns the gradient of input pixel `at`: the sum, over all windows that contain the pixel, of
+/// the part of the window's gradient that the pixel receives. inverse: 1 / (number of pixels of a
+/// window), the part that each pixel receives in an average pool.
 __device__ __forceinline__ float gradient_of_pixel(const device::Pool& a, std::int64_t example,
                                                    const Pixel& at, float inverse) {
   const CountedPlanes& out = a.dy_planes;

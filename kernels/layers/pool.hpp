@@ -9,8 +9,8 @@
 
 namespace cudp {
 
-/// Shapes of a pool on the CPU: windows of kernel x kernel pixels, `stride` apart, no padding. The
-/// channel strides of both layouts are multiples of 16.
+/// Shapes of a max or average pool on the CPU: windows of kernel x kernel pixels, `stride` apart,
+/// no padding. In both layouts the distance between pixels is a multiple of 16 floats.
 struct PoolGeometry {
   ImageLayout in;
   ImageLayout out;
@@ -37,14 +37,16 @@ struct PoolBackward {
 
 namespace device {
 
-/// Largest side of a window for which the forward pass stores the maximum's pixel, ky kernel + kx,
-/// in a byte. For larger windows the backward pass searches for the maximum again.
+/// Largest width of a window for which the forward pass of a max pool stores which pixel of each
+/// window has the largest value. The pixel (ky, kx) is stored as one byte, ky * kernel + kx. With
+/// larger windows the backward pass searches for the pixel again.
 inline constexpr int kMaxArgmaxKernel = 16;
 inline bool stores_argmax(bool is_max, int kernel) { return is_max && kernel <= kMaxArgmaxKernel; }
 
-/// Pool of a micro-batch: windows of kernel x kernel pixels, `stride` apart, no padding. Forward:
-/// computes y from x, and for each maximum the first pixel of its window, in row order, that has
-/// this value. Backward: computes dx from dy; the gradient of a maximum goes to that pixel.
+/// Max or average pool of a micro-batch: windows of kernel x kernel pixels, `stride` apart, no
+/// padding. Forward: computes y from x. In a max pool it also stores in argmax which pixel of each
+/// window has the largest value (the first in row order, if there are several). Backward: computes
+/// dx from dy; in a max pool the gradient of a window goes to that pixel.
 struct Pool {
   Batch batch;
   bool is_max;
@@ -58,18 +60,21 @@ struct Pool {
   CountedPlanes dy_planes = {};
   float* dx = nullptr;
   CountedPlanes dx_planes = {};
-  /// backward: parts of dx, from pool_cells(); one thread computes each.
+  /// Backward only: layout of the parts into which pool_cells() divides dx. Each thread computes
+  /// one part.
   CountedPlanes cells = {};
-  /// [capacity, pixels of y], index of the maximum in its window, if stores_argmax().
+  /// For each window, the index within it of the pixel with the largest value, [capacity, pixels of
+  /// y]. Null for average pools, and for windows that are too large for a one-byte index.
   std::uint8_t* argmax = nullptr;
-  /// Operation on each number before it is written. Forward: Kind::none. Backward: Kind::none or,
-  /// if an activation precedes the pool, multiplication by its derivative, with epilogue.y = x.
+  /// Operation on each number before it is written. Forward: none. Backward: none, or, if an
+  /// activation precedes the pool, multiplication by the activation's derivative; epilogue.y, the
+  /// activation's output, is then x.
   Epilogue epilogue = {};
 };
 
-/// Returns the parts that dx is divided into, each computed by one thread, as pixels of an image.
-/// If windows do not overlap, a part is a cell of stride x stride pixels, which only the window at
-/// its corner can reach. Otherwise it is a pixel.
+/// Returns the shape of an image with one pixel for each part of dx (the gradient of a pool's
+/// input) that one thread computes. If windows do not overlap, a part is stride x stride pixels, to
+/// which only one window can contribute. Otherwise a part is a single pixel.
 inline Planes pool_cells(const Planes& dx, int kernel, int stride) {
   const int side = kernel <= stride ? stride : 1;
   return {.channels = dx.channels,

@@ -7,12 +7,13 @@
 
 namespace cudp {
 
-/// One step t of an LSTM on the CPU for `rows` examples, forward or backward. The numbers of
-/// example m start row[m] floats after each pointer. units: numbers per gate, a multiple of 16. The
-/// four gates of an example are contiguous. L is the loss. Forward: replaces gates [4 units], in
-/// the order i, f, g, o, with their values, computed from the pre-activations W x + U h + b; writes
-/// c, its tanh, and h. Backward: reads dh [units] = dL/dh_t, replaces dc [units] = dL/dc_t with
-/// dL/dc_{t-1}, and overwrites `gates` with the gradients of the pre-activations.
+/// One step t of an LSTM on the CPU for `rows` examples, forward or backward. The data of example m
+/// start row[m] floats after each pointer. units: number of hidden units, padded to a multiple of
+/// 16. The four gates of an example are contiguous: [4 units], in the order i, f, g, o. L is the
+/// loss. Forward: `gates` contains the pre-activations W x + U h + b, and they are replaced with
+/// the gates' values; writes c, its tanh, and h. Backward: reads dh [units] = dL/dh_t, replaces dc
+/// [units] = dL/dc_t with dL/dc_{t-1}, and overwrites `gates` with the gradients of the
+/// pre-activations.
 struct LstmStep {
   const std::int32_t* row;  ///< [rows], offset of each example's numbers
   int rows;
@@ -26,13 +27,14 @@ struct LstmStep {
   float* dc;
 };
 
-/// One step t of a GRU on the CPU, whose reset gate acts after the product U_n h, for `rows`
-/// examples, forward or backward. Pointers and units are as in LstmStep. Forward: gates [4 units]
-/// contain W_n x + b_n, the pre-activations of r and of z, and U_n h. bias [3 units], in the order
-/// r, z, n, is added to the last three. They are replaced with n, r, z and U_n h + bias_n, and h is
-/// written. Backward: the gradients of W_n x, of the pre-activations of r and z, and of U_n h
-/// overwrite `gates`. dh [units] is replaced with z dh, the part that reaches h_{t-1} past the
-/// gates.
+/// One step t of a GRU on the CPU for `rows` examples, forward or backward. The reset gate acts
+/// after the product U_n h. The data of example m start row[m] floats after each pointer. units:
+/// number of hidden units, padded to a multiple of 16. Forward: gates [4 units] contains W_n x +
+/// b_n, the pre-activations of r and of z, and U_n h. bias [3 units], in the order r, z, n, is
+/// added to the last three. All four are replaced with n, r, z and U_n h + bias_n, and h is
+/// written. Backward: `gates` is overwritten with the gradients of W_n x, of the pre-activations of
+/// r and z, and of U_n h. dh [units], the gradient of h_t, is replaced with z dh, the part that
+/// reaches h_{t-1} past the gates.
 struct GruStep {
   const std::int32_t* row;  ///< [rows], offset of each example's numbers
   int rows;
@@ -48,16 +50,20 @@ struct GruStep {
 
 namespace device {
 
-/// How a block divides the work of an LSTM or GRU in one direction (RecurrentPass). U are the
-/// weights of the states. Results depend on `precision` only.
+/// How a thread block divides the work of an LSTM or GRU in one direction. U are the weights that
+/// multiply the previous state. Results depend on `precision` only, not on the other members.
 struct RecurrentPlan {
-  /// Number of texts per block: a multiple of 4, with tensor cores 8, 16 or 32; 0: none fits.
+  /// Number of texts per thread block: a multiple of 4; with tensor cores 8, 16 or 32. 0 means that
+  /// not even the smallest number fits into shared memory.
   std::int32_t examples = 0;
-  /// Number of units per block at once: 4 to 32, with tensor cores a multiple of 16.
+  /// Number of hidden units that a block computes at once: 4 to 32; with tensor cores a multiple of
+  /// 16.
   std::int32_t units = 0;
-  /// Whether all of U is in shared memory. If not, parts of it (slabs) are loaded in turn.
+  /// Whether all of U, the weights of the states, is in shared memory. If not, parts of it (slabs)
+  /// are loaded in turn.
   bool is_resident = false;
-  /// Only with tensor cores: number of columns (backward: rows) of U per slab, 8, 16, 32 or 64.
+  /// Only with tensor cores: number of columns of U (backward: of rows) in a slab, the part of U
+  /// that is loaded at a time: 8, 16, 32 or 64.
   std::int32_t terms = 0;
   Precision precision = Precision::fp32;
   std::size_t shared_bytes = 0;
@@ -66,8 +72,8 @@ struct RecurrentPlan {
 /// Output of a recurrent layer: the state after the last step, the mean over steps, or all states.
 enum class StatesOut { last, mean, sequence };
 
-/// Parameters of the states of one direction of an LSTM or GRU; those of the inputs, W, are
-/// separate.
+/// Weights and biases with which one direction of an LSTM or GRU computes a step. The weights W
+/// that multiply the inputs are not among them, because W x is computed before the steps.
 struct RecurrentWeights {
   const float* states = nullptr;      ///< U [gates hidden, hidden]
   const float* bias = nullptr;        ///< [gates hidden], added to W x
@@ -75,14 +81,15 @@ struct RecurrentWeights {
 };
 
 /// All steps of an LSTM or GRU for a micro-batch of texts, forward or backward, in one direction or
-/// both. Arrays are indexed by position of the text, in whatever order the steps visit them.
-/// Positions past a text's own length are neither read nor written, so no example depends on the
-/// lengths of others.
+/// both. Arrays are indexed by position in the text, also in the reverse direction. Positions past
+/// a text's own length are neither read nor written, so no example depends on the lengths of
+/// others.
 ///
-/// gates: four numbers per unit. Forward: contains W x, which is replaced with the gates' values.
-/// LSTM: i, f, g, o. GRU: r, z, n, and U_n h + b'_n, which W x does not include. Backward: replaced
-/// with the gradients of their pre-activations; for a GRU the third is the gradient of W_n x, the
-/// fourth that of U_n h.
+/// `gates` has four numbers per hidden unit. Forward: on entry W x; on return the gates' values.
+/// For an LSTM these are i, f, g, o. For a GRU they are r, z, n, and U_n h + b'_n, for which W x
+/// has no entry. Backward: on entry the gates' values; on return the gradients of the
+/// pre-activations. For a GRU the third is then the gradient of W_n x, and the fourth that of U_n
+/// h.
 struct RecurrentPass {
   Batch batch;
   const std::int32_t* length;  ///< [capacity], number of words of each text
@@ -102,30 +109,32 @@ struct RecurrentPass {
 
 // --- Sizes in shared memory [floats] ---
 
-/// Number of terms per sum of U h (forward): hidden, rounded up to a multiple of four.
+/// Returns the number of summands in each element of U h in the forward pass: the number of hidden
+/// units, rounded up to a multiple of four.
 CUDP_HD std::int64_t state_terms(std::int64_t hidden) { return (hidden + 3) / 4 * 4; }
-/// Distance between consecutive rows of U in shared memory [floats]: an odd multiple of four, so
-/// that eight rows use all banks.
+/// Returns the distance between consecutive rows of U, the weights of the states, in shared memory
+/// [floats]: an odd multiple of four, so that eight rows use all banks.
 CUDP_HD std::int64_t state_pitch(std::int64_t hidden) {
   const std::int64_t fours = (hidden + 3) / 4;
   return 4 * (fours % 2 == 0 ? fours + 1 : fours);
 }
-/// Distance between consecutive units in arrays with one number per example of the block [floats]:
-/// an odd multiple of four, to avoid bank conflicts.
+/// Returns the distance between consecutive hidden units in arrays that have one number per unit
+/// and example of a block [floats]: an odd multiple of four, to avoid bank conflicts.
 CUDP_HD std::int64_t example_pitch(std::int64_t examples) {
   return 4 * (examples / 4 % 2 == 0 ? examples / 4 + 1 : examples / 4);
 }
 
-/// Shared memory for all of U, or for two of its slabs [floats]. A slab is the part of U that
-/// p.units units need: in the forward pass its rows, in the backward pass its columns.
+/// Returns the shared memory for U, the weights of the states: for all of it, or for two slabs
+/// [floats]. A slab is the part of U that p.units hidden units need: in the forward pass its rows,
+/// in the backward pass its columns.
 inline std::int64_t weight_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
   const std::int64_t rows = std::int64_t{gates} * hidden;
   if (p.is_resident) return rows * state_pitch(hidden);
   return 2 * (back ? rows * p.units : std::int64_t{gates} * p.units * state_pitch(hidden));
 }
-/// Shared memory for the numbers of the steps [floats]. Forward: the states of two steps, c, and
-/// the sum of the states. Backward: the deltas (gradients of the gates' pre-activations) of two
-/// steps, and the gradient that a step passes to the previous one.
+/// Returns the shared memory for values that one step passes to the next [floats]. Forward: the
+/// states of two steps, c, and the sum of the states. Backward: the gradients of the gates'
+/// pre-activations of two steps, and the gradient that a step passes to the previous one.
 inline std::int64_t step_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
   const std::int64_t units = back ? 2 * std::int64_t{gates} * hidden + hidden
                                   : 2 * state_terms(hidden) + 2 * std::int64_t{hidden};
@@ -135,37 +144,42 @@ inline std::int64_t step_floats(const RecurrentPlan& p, int gates, int hidden, b
 // --- Sizes in shared memory of steps with tensor cores [floats] ---
 
 CUDP_HD std::int64_t rounded_up_to_8(std::int64_t n) { return (n + 7) / 8 * 8; }
-/// Number of terms of each sum, rounded up to a multiple of eight. Forward: a sum is over the
-/// states; backward: over the deltas (gradients of the gates' pre-activations).
+/// Returns the number of summands in each product with U, rounded up to a multiple of eight, as
+/// tensor cores need. Forward: one per hidden state. Backward: one per gradient of a gate's
+/// pre-activation.
 CUDP_HD std::int64_t tensor_terms(int gates, std::int64_t hidden, bool back) {
   return rounded_up_to_8(back ? gates * hidden : hidden);
 }
-/// Number of rows of U in shared memory, all or those of a slab. Forward: a row per gate of the
-/// units; backward: a row per delta (gradient of a gate's pre-activation).
+/// Returns the number of rows of U (the weights of the states) in shared memory, all rows or those
+/// of a slab, the part that is loaded at a time. Forward: one row per gate and unit. Backward: one
+/// row per gradient of a gate's pre-activation.
 CUDP_HD std::int64_t tensor_lines(const RecurrentPlan& p, int gates, std::int64_t hidden,
                                   bool back) {
   if (!back) return gates * (p.is_resident ? hidden : p.units);
   return p.is_resident ? tensor_terms(gates, hidden, true) : p.terms;
 }
-/// Distance between consecutive lines of U in shared memory [floats]. A warp reads 8 lines of 4
-/// neighbours forward and 4 lines of 8 neighbours backward; with this distance it uses all banks.
+/// Returns the distance between consecutive rows of U in shared memory [floats]. At once, a warp
+/// reads 8 rows of 4 neighbours in the forward pass, and 4 rows of 8 neighbours in the backward
+/// pass. With this distance all banks are used evenly.
 CUDP_HD std::int64_t tensor_pitch(const RecurrentPlan& p, std::int64_t hidden, bool back) {
   if (!back) return (p.is_resident ? rounded_up_to_8(hidden) : p.terms) + 4;
   const std::int64_t width = rounded_up_to_8(p.is_resident ? hidden : p.units);
   return width / 8 % 2 == 0 ? width + 8 : width;
 }
-/// Distance between consecutive states or deltas in arrays with one number per example of the block
-/// [floats], without bank conflicts.
+/// Returns the distance between consecutive states (backward: gradients of pre-activations) in
+/// arrays that have one number per example of the block [floats]. It avoids bank conflicts.
 CUDP_HD std::int64_t tensor_example_pitch(std::int64_t examples) {
   return examples == 8 ? 8 : examples + 8;
 }
-/// Number of buffers for the states or deltas (gradients of the gates' pre-activations) of a step.
-/// In the backward pass one is enough if all units are computed at once: deltas are replaced after
-/// all threads have read them.
+/// Returns the number of buffers in shared memory for a step's states (backward: the gradients of
+/// the gates' pre-activations). Usually two, for the step that is read and the one that is written.
+/// In the backward pass one is enough if all units are computed at once: values are then replaced
+/// only after all threads have read them.
 CUDP_HD int tensor_buffers(const RecurrentPlan& p, std::int64_t hidden, bool back) {
   return back && hidden <= p.units ? 1 : 2;
 }
-/// Number of lengths in shared memory: at least 16, because a warp's threads index 16 texts.
+/// Returns the number of text lengths in shared memory: at least 16, because the threads of a warp
+/// index 16 texts even if the block has fewer.
 CUDP_HD int tensor_lengths(int examples) { return examples < 16 ? 16 : examples; }
 
 inline std::int64_t tensor_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
@@ -178,7 +192,8 @@ inline std::int64_t tensor_floats(const RecurrentPlan& p, int gates, int hidden,
 
 inline constexpr int kRecurrentThreads = 256;
 
-/// Computes p.shared_bytes. Returns whether it is at most shared_bytes, the limit for a block.
+/// Computes p.shared_bytes, the shared memory that a block needs with plan p. Returns whether it is
+/// at most shared_bytes, the limit for a block.
 inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t shared_bytes) {
   const std::int64_t floats = p.precision == Precision::tf32
                                   ? tensor_floats(p, gates, hidden, back)
@@ -189,9 +204,10 @@ inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t
   return p.shared_bytes <= shared_bytes;
 }
 
-/// Returns the plan that has the most units per block that fit into shared memory. Among those
-/// plans, it has the most texts per block for which every multiprocessor still has a block.
-/// examples = 0 if none fits. capacity: texts per launch.
+/// Returns the plan whose blocks compute the most hidden units at once among those that fit into
+/// shared memory. Among equals, it has the most texts per block for which every multiprocessor
+/// still gets a block. If no plan fits, the result's `examples` is 0. capacity: number of texts per
+/// launch.
 inline RecurrentPlan recurrent_plan(int gates, int hidden, bool back, int directions, int capacity,
                                     const DeviceLimits& limits) {
   const auto narrowed =
@@ -214,16 +230,17 @@ inline RecurrentPlan recurrent_plan(int gates, int hidden, bool back, int direct
   return {};
 }
 
-/// Number of threads per block: a thread has four examples of one unit or, with tensor cores, a
-/// warp has 16 examples of 16 units.
+/// Returns the number of threads per block. With tensor cores a warp computes 16 units of 16
+/// examples; without them a thread computes one unit of four examples.
 inline int recurrent_threads(const RecurrentPlan& p) {
   if (p.precision == Precision::fp32) return p.examples / 4 * p.units;
   return static_cast<int>(divide_up(p.examples, 16)) * (p.units / 16) * 32;
 }
 
-/// Returns the plan for tensor cores, with which a warp computes 16 units of 16 examples. All of U
-/// is in shared memory if it fits; otherwise slabs (parts of it) are as large as fits. With 8
-/// examples, half of each product is not used.
+/// Returns the plan for tensor cores, with which a warp computes 16 units of 16 examples. All of U,
+/// the weights of the states, is in shared memory if it fits. Otherwise parts of it (slabs) are
+/// loaded in turn, as large as fits. With 8 examples per block, half of each matrix product is
+/// unused.
 inline RecurrentPlan tensor_recurrent_plan(int gates, int hidden, bool back, int directions,
                                            int capacity, const DeviceLimits& limits) {
   const int units = static_cast<int>(divide_up(hidden, 16)) * 16;
@@ -270,7 +287,7 @@ inline void validate(const RecurrentPass& a) {
            "recurrent: expected a plan");
   expect(recurrent_threads(p) <= kRecurrentThreads, "recurrent: expected fewer threads");
 }
-/// Launch shape: grid.x is blocks of texts, grid.y directions.
+/// Returns the launch shape: grid.x counts blocks of texts, grid.y directions.
 inline LaunchShape launch_shape(const RecurrentPass& a) {
   const int threads = recurrent_threads(a.plan);
   return {

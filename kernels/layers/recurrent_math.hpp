@@ -12,12 +12,13 @@ CUDP_HD V sigmoid_of(V x) {
   return one / (one + exp_of(-x));
 }
 
-/// LSTM cell (Hochreiter & Schmidhuber 1997) with the forget gate of Gers et al. 2000.
+/// One unit of an LSTM (Hochreiter & Schmidhuber 1997) with the forget gate of Gers et al. 2000. i,
+/// f, g, o are its gates: first their pre-activations, then, after activate(), their values.
 template <class V>
 struct LstmUnit {
   V i, f, g, o;
 
-  /// Replaces the gates' pre-activations with their values.
+  /// Replaces the pre-activations of the gates i, f, g and o with their values.
   CUDP_HD void activate() {
     i = sigmoid_of(i);
     f = sigmoid_of(f);
@@ -25,11 +26,12 @@ struct LstmUnit {
     o = sigmoid_of(o);
   }
   CUDP_HD V state(V c_before) const { return f * c_before + i * g; }
-  /// Returns the state h, given tanh c.
+  /// Returns the unit's output h = o tanh c. c_tanh: tanh c.
   CUDP_HD V output(V c_tanh) const { return o * c_tanh; }
 
-  /// Backward step. dh = dL/dh_t. Replaces dc = dL/dc_t with dL/dc_{t-1}, and the gates' values
-  /// with the gradients of their pre-activations.
+  /// Backward pass of step t; L is the loss. dh = dL/dh_t. Replaces dc = dL/dc_t with dL/dc_{t-1},
+  /// and the values of the gates i, f, g and o with the gradients of their pre-activations.
+  /// c_before: c_{t-1}. c_tanh: tanh c_t.
   CUDP_HD void backward(V dh, V& dc, V c_before, V c_tanh) {
     const V one = V{} + 1.0f;
     const V d = dc + dh * o * (one - c_tanh * c_tanh);
@@ -43,13 +45,14 @@ struct LstmUnit {
   }
 };
 
-/// GRU cell (Cho et al. 2014) in the form of cuDNN and PyTorch: n = tanh(W_n x + b_n + r (U_n h +
-/// b'_n)).
+/// One unit of a GRU (Cho et al. 2014) in the form that cuDNN and PyTorch use, with n = tanh(W_n x
+/// + b_n + r (U_n h + b'_n)). r and z are its gates: first their pre-activations, then, after
+/// activate(), their values. n is first W_n x + b_n, then, after activate(), the value n.
 template <class V>
 struct GruUnit {
   V n, r, z, product;  ///< product: U_n h + b'_n
 
-  /// Replaces the gates' pre-activations with their values.
+  /// Replaces the pre-activations of r and z with their values, and W_n x + b_n with the value n.
   CUDP_HD void activate() {
     r = sigmoid_of(r);
     z = sigmoid_of(z);
@@ -60,8 +63,9 @@ struct GruUnit {
     return (one - z) * n + z * h_before;
   }
 
-  /// Backward step. Replaces dh = dL/dh_t with z dh, the part of dL/dh_{t-1} that bypasses the
-  /// gates, and the gates' values with the gradients of their pre-activations.
+  /// Backward pass of step t; L is the loss. Replaces dh = dL/dh_t with z dh, the part of
+  /// dL/dh_{t-1} that bypasses the gates. Replaces the values of r and z with the gradients of
+  /// their pre-activations, n with the gradient of W_n x, and `product` with the gradient of U_n h.
   CUDP_HD void backward(V& dh, V h_before) {
     const V one = V{} + 1.0f;
     const V dn = dh * (one - z) * (one - n * n);

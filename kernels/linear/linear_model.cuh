@@ -9,8 +9,9 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Returns v as a multiple of the sum's grid spacing, rounded to the nearest integer, ties to even.
-/// Requires that it is below 2^31.
+/// Returns v inverse_grid, rounded to the nearest integer, ties to even. It is v as a multiple of
+/// the grid, the power of two 1 / inverse_grid to whose multiples summands are rounded. Requires
+/// that the result is below 2^31.
 __device__ __forceinline__ int to_units(float v, float inverse_grid) {
   return __float2int_rn(v * inverse_grid);
 }

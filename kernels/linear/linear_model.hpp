@@ -19,11 +19,13 @@
 
 namespace cudp {
 
-/// Number of examples per tile.
+/// Number of examples per tile. The features of a linear model's examples are stored in tiles,
+/// [tiles, features, examples of a tile].
 inline constexpr int kTile = 16;
 
-/// Computes the scores x . w of the examples in tiles begin .. end - 1: scores[t, l] = sum over j
-/// of features[t, j, l] w[j] for slot l of tile t.
+/// Computes the scores x . w of the examples in tiles begin .. end - 1 (a tile is 16 examples):
+/// scores[t, l] = sum over features j of features[t, j, l] * w[j], for the example in slot l of
+/// tile t.
 struct LinearScores {
   const float* features;
   const float* w;  ///< [d]
@@ -32,10 +34,11 @@ struct LinearScores {
   int d;
 };
 
-/// Adds clipped gradients: total[j, l] += sum over tiles t of c[t, l] features[t, j, l]. Each
-/// product is rounded to an integer multiple of the sum's grid spacing, 1 / inverse_grid, and the
-/// multiples are added. c = d (weight loss) / d score, reduced so that |c| norm <= clip_norm. A
-/// score that is not finite has c = 0. Losses: logistic or hinge.
+/// Adds clipped gradients: total[j, l] += sum over tiles t of c[t, l] * features[t, j, l], with l
+/// the example's slot in its tile and j the feature. c is the derivative of the weighted loss with
+/// respect to the score, reduced so that |c| norm <= clip_norm, with norm = |x|; c = 0 if the score
+/// is not finite. Each product is rounded to a multiple of the grid, 1 / inverse_grid, and counts
+/// as an integer number of grid steps. The loss is logistic or hinge.
 struct LinearGradient {
   const float* features;
   const float* scores;
@@ -50,10 +53,11 @@ struct LinearGradient {
   SignWeights weights = {};
 };
 
-/// Adds clipped losses: total[k, l] += sum over tiles of min(weight loss(score - steps[k] along),
-/// max_loss), where `along` has the scores of a direction: the losses at points on a line. Each is
-/// rounded to an integer multiple of 1 / inverse_grid, and the multiples are added. A loss that is
-/// NaN counts as max_loss.
+/// Adds clipped losses at several points on a line in the space of weights. For point k, total[k,
+/// l] += sum over tiles of min(weight * loss(score - steps[k] * along), max_loss), with l the
+/// example's slot in its tile. scores are those at the line's start, `along` those of its
+/// direction. Each loss is rounded to a multiple of 1 / inverse_grid, and counts as an integer
+/// number of these steps. A loss that is NaN counts as max_loss.
 struct LinearLosses {
   const float* scores;
   const float* along;
@@ -77,8 +81,9 @@ struct LinearLosses {
 // A number on the grid is at most 2^24 plus its rounding (linear_grid). So 64 of them fit into 32
 // bits, and 2^28 examples into 53.
 
-/// Computes derivatives[i] = d (weight loss) / d score of example i, reduced so that |derivative|
-/// norm <= clip_norm; 0 if the score is NaN or the example is absent.
+/// Computes for each example i: derivatives[i] = the derivative of its weighted loss with respect
+/// to its score, reduced so that |derivatives[i]| norms[i] <= clip_norm. It is 0 if the score is
+/// NaN, or if slot i has no example.
 struct LinearDerivatives {
   const float* scores;
   const float* signs;  ///< label, 1 or -1; 0: absent
@@ -90,9 +95,9 @@ struct LinearDerivatives {
   SignWeights weights = {};
 };
 
-/// Adds gradients: total[j] += sum over examples of derivatives x[j]. Each product is rounded to an
-/// integer multiple of 1 / inverse_grid, and the multiples are added. No product exceeds 2^24 (1 +
-/// 2^-21) units.
+/// Adds gradients: total[j] += sum over examples of derivative * x[j], with the example's clipped
+/// derivative of the loss. Each product is rounded to a multiple of the grid, 1 / inverse_grid, and
+/// counts as an integer number of grid steps. No product exceeds 2^24 (1 + 2^-21) grid steps.
 struct LinearSum {
   const float* features;     ///< [tiles, d, 16], finite
   const float* derivatives;  ///< [tiles, 16], finite
@@ -103,10 +108,11 @@ struct LinearSum {
 };
 inline constexpr int kSumTiles = 16;  // tiles that a warp adds in 32 bits
 
-/// Adds clipped losses: total[k] += sum over examples of min(weight loss(score - steps[k] along),
-/// max_loss), where `along` has the scores of a direction: the losses at points on a line. Each is
-/// rounded to an integer multiple of 1 / inverse_grid, and the multiples are added. A loss that is
-/// NaN counts as max_loss.
+/// Adds clipped losses at several points on a line in the space of weights. For point k, total[k]
+/// += sum over examples of min(weight * loss(score - steps[k] * along), max_loss). scores are those
+/// at the line's start, `along` those of its direction. Each loss is rounded to a multiple of 1 /
+/// inverse_grid, and counts as an integer number of these steps. A loss that is NaN counts as
+/// max_loss.
 struct LinearLossSums {
   const float* scores;
   const float* along;  ///< scores of the direction
@@ -121,8 +127,8 @@ struct LinearLossSums {
   SignWeights weights = {};
 };
 
-/// Copies the listed examples to new tiles of 16. The unused slots of the last tile are marked
-/// absent.
+/// Copies the listed examples to new tiles of 16 examples. The slots of the last tile that are left
+/// over are marked as having no example.
 struct LinearGather {
   const float* features;  ///< [.., d, 16]
   const float* signs;
@@ -175,12 +181,13 @@ inline LaunchShape launch_shape(const LinearScores& a) {
   return strided_shape((a.end - a.begin) * kTile);
 }
 inline LaunchShape launch_shape(const LinearDerivatives& a) { return strided_shape(a.n); }
-/// Launch shape with one warp per 8 features of 16 tiles.
+/// Returns a launch shape with one warp for each 8 features of 16 tiles.
 inline LaunchShape launch_shape(const LinearSum& a) {
   const std::int64_t warps = (a.tiles + kSumTiles - 1) / kSumTiles * ((a.d + 7) / 8);
   return strided_shape(warps * 32);
 }
-/// Launch shape with eight examples per thread; grid.y is the step.
+/// Returns a launch shape with eight examples per thread; grid.y is the index k of the point on the
+/// line (steps[k]).
 inline LaunchShape launch_shape(const LinearLossSums& a) {
   LaunchShape s = strided_shape((a.n + 7) / 8);
   s.grid.y = static_cast<unsigned>(a.count);

@@ -9,8 +9,7 @@
 
 namespace cudp {
 
-/// Returns ln(1 + e) for 0 <= e <= 1, accurate to 1e-7. The polynomial is that of normal_math.hpp,
-/// for 1 + f in [2/3, 4/3).
+/// Returns ln(1 + e) for 0 <= e <= 1, with an error below 1e-7.
 template <class V>
 CUDP_HD V log_one_plus(V e) {
   const V zero = V{};
@@ -28,13 +27,14 @@ CUDP_HD V log_one_plus(V e) {
 }
 
 struct LogisticMargin {
-  /// Returns the logistic loss ln(1 + e^-m) for margin m = y score.
+  /// Returns the logistic loss ln(1 + e^-m) for the margin m = y * score, with y = -1 or 1 the
+  /// class.
   template <class V>
   CUDP_HD V loss(V m) const {
     const V zero = V{};
     return log_one_plus(exp_of(zero - magnitude(m))) + (m < zero ? zero - m : zero);
   }
-  /// Returns the derivative of the logistic loss by the margin m: -1 / (1 + e^m).
+  /// Returns the derivative of the logistic loss with respect to the margin m: -1 / (1 + e^m).
   template <class V>
   CUDP_HD V derivative(V m) const {
     const V zero = V{};
@@ -45,7 +45,7 @@ struct LogisticMargin {
 };
 
 struct HingeMargin {
-  /// Returns the hinge loss max(0, 1 - m) for margin m = y score.
+  /// Returns the hinge loss max(0, 1 - m) for the margin m = y * score, with y = -1 or 1 the class.
   template <class V>
   CUDP_HD V loss(V m) const {
     const V slack = (V{} + 1.0f) - m;
@@ -58,8 +58,8 @@ struct HingeMargin {
   }
 };
 
-/// Returns a linear model's score of one example: the sum over j < d of x(j) w[j]. Even and odd j
-/// are summed separately, in two independent chains of additions.
+/// Returns a linear model's score of one example: the sum over j < d of x(j) * w[j]. Even and odd j
+/// are summed separately and then added: the two chains of additions run in parallel.
 template <class V, class Feature>
 CUDP_HD V linear_score(const Feature& x, const float* w, int d) {
   V even{};
@@ -73,10 +73,11 @@ CUDP_HD V linear_score(const Feature& x, const float* w, int d) {
   return even + odd;
 }
 
-/// Returns d (weight loss) / d score, reduced so that its magnitude times norm is at most
-/// clip_norm. norm: norm of d score / d parameters, > 0. sign: y = -1 or 1. Returns 0 for sign 0,
-/// for NaN, and if clip_norm / norm is below 2^-126: in float32 such a number has too few bits to
-/// be a bound, because its rounding error could be up to half of it.
+/// Returns the derivative of an example's weighted loss with respect to its score, reduced so that
+/// its magnitude times `norm` is at most clip_norm. norm: the norm of the score's gradient with
+/// respect to the parameters, > 0. sign: the class, -1 or 1; 0 for no example. Returns 0 if sign is
+/// 0, if the derivative is NaN, and if clip_norm / norm is below 2^-126. In the last case a float32
+/// has too few bits to be a bound, because its rounding error could be half of it.
 template <class Margin, class V>
 CUDP_HD V clipped_derivative(V score, V sign, V norm, float clip_norm, SignWeights weights = {}) {
   const V zero = V{};
@@ -88,8 +89,8 @@ CUDP_HD V clipped_derivative(V score, V sign, V norm, float clip_norm, SignWeigh
   return bound < zero + 0x1p-126f ? zero : kept;
 }
 
-/// Returns min(weight loss, max_loss), or max_loss for a NaN; 0 if sign or weight is 0. sign: y =
-/// -1 or 1, the example's class.
+/// Returns min(weighted loss, max_loss); max_loss if the loss is NaN; 0 if sign or weight is 0.
+/// sign: the example's class, -1 or 1; 0 for no example.
 template <class Margin, class V>
 CUDP_HD V clipped_loss(V score, V sign, float max_loss, SignWeights weights = {}) {
   const V zero = V{};

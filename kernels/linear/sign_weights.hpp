@@ -3,15 +3,17 @@
 
 namespace cudp {
 
-/// Weight of an example's loss, by its class: sign -1 is the first class, 1 the second. Each weight
-/// is in 0..1, so bounds on a gradient or a loss hold for weighted ones, too.
+/// Weights of the two classes of a linear model, with which an example's loss is multiplied. The
+/// class with sign -1 is the first, the one with sign 1 the second. Each weight is in 0..1, so a
+/// bound on an example's gradient or loss also holds for the weighted one.
 struct SignWeights {
   float negative = 1.0f;
   float positive = 1.0f;
 
   bool operator==(const SignWeights&) const = default;
 
-  /// Returns the weight for a class's sign. V: float for one example, or a SIMD vector of examples.
+  /// Returns the weight of the class with the given sign, -1 or 1. V: float for one example, or a
+  /// SIMD vector with one example per lane.
   template <class V>
   CUDP_HD V of(V sign) const {
     const V zero = V{};

@@ -4,8 +4,8 @@
 
 namespace cudp {
 
-/// Forward convolution of a batch of images, without bias, on a library's plain layout (no borders
-/// in memory).
+/// Forward convolution of a batch of images by cuDNN, without bias. Arrays are dense, without
+/// borders around the images.
 struct ConvolutionBatch {
   const float* x;       ///< [examples, channels, height, width], input images
   const float* weight;  ///< [columns, channels, kernel, kernel], weights

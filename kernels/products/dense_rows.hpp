@@ -4,8 +4,8 @@
 
 namespace cudp {
 
-/// Forward pass of a dense layer on a plain matrix of examples: y = x weight' + bias, or max(0,
-/// that) if relu.
+/// Forward pass of a dense layer for a matrix of examples: y = x weight' + bias, or y = max(0, x
+/// weight' + bias) if relu.
 struct DenseRows {
   const float* x;       ///< [rows, inputs], one example per row
   const float* weight;  ///< [outputs, inputs], weights

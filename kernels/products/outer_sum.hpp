@@ -6,20 +6,22 @@
 
 namespace cudp {
 
-/// Sum of a dense layer's clipped gradients over examples, as integers: multiples of `grid`, the
-/// spacing to which gradients are rounded. The gradient of one example t is the outer product of
-/// its inputs x_t and the scaled gradient y_t of its outputs. Every number of it is rounded
-/// independently to the nearest integer before it is added:
-///   units[m columns + n] += round(x_t(m) y_t(n))
+/// Sum of a dense layer's clipped gradients over examples. Gradients are rounded to multiples of
+/// `grid`, a power of two, and the sums are integers that count these multiples. The gradient of
+/// one example t is the outer product of its inputs x_t and the gradient y_t of its outputs,
+/// divided by grid and scaled to clip it. Every number of the product is rounded independently
+/// before it is added:
+///   units[m * columns + n] += round(x_t(m) * y_t(n))
 /// for every example t < terms, m < rows, n < columns. columns is a multiple of 16; those from
 /// `outputs` on are padding, whose y is 0. Requires |x y| <= 2^22 (kMaxUnits); the code that scales
-/// y ensures it. With a transform (coordinate-wise clipping), given for the weights in their packed
-/// order:
-///   units += round((x y - mean) inverse scale_t),
-/// with y unscaled. Results beyond +-2^22 are clamped.
+/// y ensures it. With a transform (coordinate-wise clipping), given in the order of the packed
+/// weights, y is not scaled:
+///   units += round((x y - mean) * inverse * scale_t),
+/// and results beyond +-2^22 are clamped.
 struct AddOuter {
   const float* x;
-  /// Gradients of the outputs, times clip factor / grid; with a transform, unscaled.
+  /// Gradients of the outputs, multiplied by each example's clip factor / grid; not multiplied if
+  /// transform is set.
   const float* y;
   std::int32_t* units;
   const std::int32_t* x_row;  ///< [rows], offset of input m in x
@@ -29,7 +31,7 @@ struct AddOuter {
   int columns;
   int outputs = columns;
   Transform transform = {};  ///< [rows columns] each
-  /// [terms], clip factor / grid of each example; used only if transform is set.
+  /// Clip factor / grid of each example, [terms]; used only if transform is set.
   const float* scale = nullptr;
 };
 

@@ -6,27 +6,29 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Tile of a convolution's weight gradient with kPatchRows x kColumns numbers, computed by one
-/// block; each warp computes 48 x kWarpColumns of them. Every number is summed in the same order as
-/// in a TensorTile.
+/// Tile of the weight gradient of a 3x3 convolution: one block computes kPatchRows x `columns`
+/// numbers, each of its warps 48 x `warp_columns` of them. Every number is summed in the same order
+/// as in the general kernel's tile (TensorTile).
 template <int columns, int warp_columns>
 struct PatchTile : WarpTile<kPatchRows, columns, 48, warp_columns> {
   // Number of blocks per multiprocessor, as far as registers allow.
   static constexpr int kBlocks = PatchTile::kThreads <= 192 ? 2 : 1;
 };
 
-/// Offsets of one output pixel in shared memory: in the input x and in the output's gradient dy.
+/// Offsets in shared memory of one output pixel: of the input x at its first kernel tap, and of the
+/// output's gradient dy.
 struct alignas(8) PatchTerm {
   int x, dy;
 };
 
-/// Double buffer in shared memory of a block of the convolution's weight gradient: while one patch
-/// (a part of x and dy) is multiplied, the next one is copied.
+/// Double buffer in shared memory for a block that computes a convolution's weight gradient. While
+/// one patch (the rows of x and dy for a few rows of output pixels) is multiplied, the next one is
+/// copied.
 template <class T>
 class Patches {
  public:
-  /// memory: patch_bytes(). terms: shared memory, kMaxPatchTerms; the constructor writes it, and it
-  /// can be read after a barrier.
+  /// memory: shared memory of patch_bytes() bytes. terms: shared memory for kMaxPatchTerms
+  /// elements; the constructor writes them, and they may be read after the next barrier.
   __device__ __forceinline__ Patches(const WeightGradient& g, float* memory, PatchTerm* terms)
       : g_(g), memory_(memory), terms_(terms) {
     const ConvPatch& p = g.patch;
@@ -42,8 +44,8 @@ class Patches {
     }
   }
 
-  /// Starts to copy a patch to buffer `half` (0 or 1): the part of x and dy of example e for
-  /// `lines` output rows from `line` on.
+  /// Starts to copy one patch to buffer `half` (0 or 1): the parts of x and dy of example e for the
+  /// g_.patch.lines output rows from row number `line` on.
   __device__ __forceinline__ void copy(int half, int e, int line) const {
     const ConvPatch& p = g_.patch;
     float* const to = patch(half);
@@ -74,8 +76,8 @@ class Patches {
     }
   }
 
-  /// Multiplies x and dy of the patch in buffer `half` and adds the products to `sums` (the
-  /// weights' gradient), and dy to the column sums (the bias's gradient).
+  /// Multiplies x and dy of the patch in buffer `half` (0 or 1) and adds the products to `sums`,
+  /// the gradient of the weights. Adds dy to the column sums, the gradient of the bias.
   __device__ __forceinline__ void multiply(int half, Sums<T>& sums) const {
     const ConvPatch& p = g_.patch;
     const int g = T::lane() / 4;
@@ -125,11 +127,11 @@ class Patches {
   int row_[T::kRowsThread];
 };
 
-/// Computes this block's tile of the weight gradients of examples e = first .. end - 1, except
-/// those for which skip(e) is true. Adds the products of one example after the other to `sums`, and
-/// calls after(e) after the last product of example e. The order of an example's products does not
-/// depend on other examples. Copies the next patch while it multiplies the current one. All threads
-/// must call it.
+/// Computes this block's tile of the weight gradients of examples first .. end - 1, except those
+/// for which skip(e) is true. Adds up the products of one example after the other in `sums`, and
+/// calls after(e) when the products of example e are complete. The order in which an example's
+/// products are added does not depend on other examples. While one patch (a few rows of output
+/// pixels) is multiplied, the next one is copied. All threads must call the function.
 template <class T, class Skip, class After>
 __device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>& patches, int first,
                                             int end, const Skip& skip, Sums<T>& sums,
@@ -155,7 +157,7 @@ __device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>&
   }
 }
 
-/// Computes the gradient of example e for this block's tile. All threads must call it.
+/// Computes this block's tile of the weight gradient of example e. All threads must call it.
 template <class T>
 __device__ __forceinline__ void multiply_patches(const WeightGradient& g, int e, float* memory,
                                                  PatchTerm* terms, Sums<T>& sums) {

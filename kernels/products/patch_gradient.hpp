@@ -15,13 +15,14 @@ inline constexpr int kPatchTaps = 9;
 /// Number of input channels per thread block: a block computes the gradient of the weights of these
 /// channels, for all nine taps of the 3x3 kernel.
 inline constexpr int kPatchChannels = 32;
-/// Number of rows of a block's weight gradient: one per input channel and tap.
+/// Number of rows of the weight gradient that a block computes: one for each of its input channels
+/// and each tap (position of the 3x3 kernel).
 inline constexpr int kPatchRows = kPatchChannels * kPatchTaps;
 inline constexpr int kMaxPatchTerms = 64;
 
 /// Part of a convolution that a thread block multiplies at a time (a patch): `lines` rows of output
-/// pixels, and the rows of the input x that they depend on. lines = 0 means that this method is not
-/// used.
+/// pixels, and the rows of the input x that they depend on. lines = 0 means that the convolution is
+/// not computed from patches.
 struct ConvPatch {
   Planes x;
   Planes dy;
@@ -32,34 +33,36 @@ struct ConvPatch {
   // Distances in shared memory [floats], chosen to avoid conflicts in its 32 banks; set by
   // with_lines().
   int x_row = 0;  ///< from row to row of x; 8 modulo 16
-  /// Distance from channel to channel of x. x_plane + x_row is a multiple of 32, so that two of
-  /// eight consecutive rows of the gradient read the same number or different banks.
+  /// Distance in shared memory between consecutive channels of x [floats]. x_plane + x_row is a
+  /// multiple of 32, so that two of eight consecutive rows of the gradient read either the same
+  /// number or different banks.
   int x_plane = 0;
-  /// Distance from channel to channel of dy; 4 modulo 8, so that eight columns are in different
-  /// banks.
+  /// Distance in shared memory between consecutive channels of dy [floats]; 4 modulo 8, so that
+  /// eight columns of the gradient are in different banks.
   int dy_plane = 0;
   int size = 0;  ///< size of a patch, x and dy [floats]
   Divisor x_lines = {};
   Divisor x_fours = {};  ///< number of groups of four floats in a row of x
-  /// Number of groups of four floats in the patch's rows of a channel of dy.
+  /// Number of groups of four floats that the patch has per channel of dy.
   Divisor dy_fours = {};
 };
 
-/// Number of threads per block in the kernel that computes norms of gradients; patch_sum_threads():
-/// in the kernel that adds gradients up. A warp computes 48 rows of a block's tile, with all
-/// columns for a norm, 32 columns for a sum.
+/// Number of threads per block in the kernel that computes the norms of gradients.
+/// (patch_sum_threads() returns the number in the kernel that adds gradients up.) A warp computes
+/// 48 rows of a block's tile: with all columns for a norm, with 32 columns for a sum.
 inline constexpr unsigned kPatchNormThreads = 192;
 constexpr unsigned patch_sum_threads(int columns) { return columns <= 32 ? 192 : 384; }
 
-/// Number of examples per block of the sum of gradients; it divides a micro-batch. For each block,
-/// 18,432 numbers are added to the sum in memory, 64 bits each.
+/// Number of examples whose gradients one block adds up; a micro-batch is divided into groups of
+/// this size. At the end a block adds its 18,432 numbers to the 64-bit sums in memory.
 inline constexpr int kPatchExamples = 8;
 
-/// Returns the number of output channels of a block's tile, 32 or 64.
+/// Returns the number of output channels of a block's tile, 32 or 64. columns: number of output
+/// channels of the convolution.
 CUDP_HD int patch_columns(int columns) { return columns <= 32 ? 32 : 64; }
 
-/// Returns p for `lines` rows of output pixels, with the distances in shared memory that follow.
-/// columns: number of output channels.
+/// Returns p with `lines` rows of output pixels, and with the distances in shared memory that
+/// follow from that number. columns: number of output channels.
 inline ConvPatch with_lines(ConvPatch p, int lines, int columns) {
   p.lines = lines;
   p.x_lines = Divisor((lines - 1) * p.stride + 3);
@@ -73,18 +76,20 @@ inline ConvPatch with_lines(ConvPatch p, int lines, int columns) {
   return p;
 }
 
-/// Shared memory for two patches, one that is multiplied and one that is copied [bytes].
+/// Returns the shared memory for two patches, one that is multiplied and one that is copied
+/// meanwhile [bytes].
 inline std::size_t patch_bytes(const ConvPatch& p) {
   return 2 * sizeof(float) * static_cast<std::size_t>(p.size);
 }
 
-/// Returns whether the rows of p can be copied in parts of 16 bytes and have more than one such
-/// part.
+/// Returns whether the rows of layout p consist of whole groups of four floats, and of more than
+/// one: they can then be copied in parts of 16 bytes.
 inline bool copies_by_fours(const Planes& p) { return p.row() % 4 == 0 && p.row() > 4; }
 
-/// Returns p with the largest number of output rows for which two patches fit into shared_bytes and
-/// the number of output pixels is a multiple of 8, as tensor cores need. lines = 0 if rows cannot
-/// be copied in parts of 16 bytes, or no such number divides the image.
+/// Returns p with the largest possible number of output rows (`lines`). Two patches must fit into
+/// shared_bytes, the number must divide the image's rows, and the number of output pixels in a
+/// patch must be a multiple of 8, as tensor cores need. lines = 0 if no number is possible, or if
+/// rows cannot be copied in parts of 16 bytes. columns: number of output channels.
 inline ConvPatch conv_patch(const ConvPatch& p, int columns, std::size_t shared_bytes) {
   ConvPatch best = p;
   best.lines = 0;

@@ -35,20 +35,22 @@ __global__ inline void pack_weights_kernel(PackWeights a) {
   }
 }
 
-/// Tile of a convolution's output that one block computes: kPatchPixels pixels x `columns`
-/// channels. A warp has 64 x 32 of them.
+/// Part of a convolution's output that one block computes: kPatchPixels pixels x `columns`
+/// channels. A warp computes 64 x 32 of these numbers.
 template <int columns>
 struct PixelTile : WarpTile<kPatchPixels, columns, 64, 32> {
   static constexpr int kBlocks = 512 / PixelTile::kThreads;
 };
 
-/// Double buffer in shared memory of a block of the convolution: while one step (kStepChannels
-/// input channels and their weights) is multiplied, the next one is copied.
+/// Double buffer in shared memory for a block that computes a part of a convolution. The products
+/// are summed in steps of kStepChannels input channels; while one step's pixels and weights are
+/// multiplied, those of the next step are copied.
 template <class T>
 class PixelSteps {
  public:
-  /// live: number of examples of the micro-batch. memory: patch_product_bytes(). terms: shared
-  /// memory, kStepTerms. All threads must call the constructor.
+  /// live: number of examples that the micro-batch really has (it may be fewer than the capacity).
+  /// memory: shared memory of patch_product_bytes() bytes. terms: shared memory for kStepTerms
+  /// elements. All threads must call the constructor.
   __device__ __forceinline__ PixelSteps(const PatchProduct& p, int live, float* memory, int* terms)
       : p_(p),
         memory_(memory),
@@ -82,13 +84,14 @@ class PixelSteps {
     __syncthreads();
   }
 
-  /// Returns whether the block has an example.
+  /// Returns whether this block has any example to compute. Blocks beyond the end of the batch have
+  /// none.
   __device__ __forceinline__ bool any() const { return examples_ > 0; }
   __device__ __forceinline__ int count() const {
     return patch_steps(p_.patch.x.channels * kPatchTaps);
   }
 
-  /// Starts to copy step s, the pixels and weights of kStepChannels input channels, to buffer
+  /// Starts to copy the pixels and weights of step s (kStepChannels input channels) to buffer
   /// `half` (0 or 1).
   __device__ __forceinline__ void copy(int half, int s) const {
     const PixelPatch& q = p_.patch;
@@ -119,7 +122,7 @@ class PixelSteps {
     }
   }
 
-  /// Multiplies the pixels and weights in buffer `half` and adds the products to `sums`.
+  /// Multiplies the pixels and weights in buffer `half` (0 or 1) and adds the products to `sums`.
   __device__ __forceinline__ void multiply(int half, Sums<T>& sums) const {
     const int t = T::lane() % 4;
     const float* const x = step(half);
@@ -148,7 +151,8 @@ class PixelSteps {
     }
   }
 
-  /// Writes the output pixels, after adding the bias and applying p.epilogue.
+  /// Adds the bias to each output pixel, applies p_.epilogue (an activation, its derivative or
+  /// none) and writes the result.
   __device__ __forceinline__ void store(const Sums<T>& sums) const {
     const Planes& out = p_.out_planes;
     const Planes& of_y = p_.y_planes;
@@ -176,7 +180,8 @@ class PixelSteps {
   }
 
  private:
-  /// Coordinates, among the block's pixels, of row m of the product that this thread computes.
+  /// Coordinates of the output pixel that is row m of the block's matrix product: its example, row
+  /// and column among the block's pixels.
   struct Pixel {
     int example, y, x;
     bool inside;

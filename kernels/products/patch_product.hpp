@@ -14,32 +14,36 @@
 
 namespace cudp {
 
-/// Number of output pixels per block. They are the rows of the block's matrix product.
+/// Number of output pixels that a thread block computes. They are the rows of the block's matrix
+/// product.
 inline constexpr int kPatchPixels = 256;
 /// Number of input channels that are copied and multiplied at a time (a step).
 inline constexpr int kStepChannels = 8;
-/// Number of weights of a step per output channel: nine taps of each input channel.
+/// Number of weights per output channel that are multiplied at a time (in a step): those of
+/// kStepChannels input channels and nine positions of the 3x3 kernel.
 inline constexpr int kStepTerms = kStepChannels * kPatchTaps;
 /// Distance in floats between the weights of consecutive output channels in shared memory, so that
 /// eight of them are in different banks.
 inline constexpr int kStepPitch = kStepTerms + 4;
 
-/// Output pixels that one thread block computes: `lines` rows of each of `examples` examples. There
-/// is more than one example only if `lines` is all rows of the output. lines = 0 means that this
-/// method is not used.
+/// Output pixels that one thread block computes: `lines` rows of each of `examples` examples.
+/// `examples` is more than 1 only if `lines` is all rows of the output. lines = 0 means that the
+/// convolution is not computed from patches.
 struct PixelPatch {
   Planes x;
   std::int32_t height = 0;  ///< height of the output [pixels]
   std::int32_t width = 0;
-  /// Row and column in x, with borders, of the first output pixel's first tap.
+  /// Row, and also column, in x of the first output pixel's first kernel tap; counted from the
+  /// corner of the border of x.
   std::int32_t corner = 0;
   std::int32_t lines = 0;
   std::int32_t examples = 1;
 
   // Distances in shared memory [floats]; set by with_lines().
   std::int32_t x_row = 0;  ///< from row to row of x; 12 to 20 modulo 32
-  /// Distance from channel to channel of x. x_plane - 2 x_row is 12 to 20 modulo 32, so that the
-  /// numbers that a warp loads at once are equal or in different banks.
+  /// Distance in shared memory between consecutive channels of x [floats]. x_plane - 2 x_row is 12
+  /// to 20 modulo 32, so that the numbers that a warp loads at once are either equal or in
+  /// different banks.
   std::int32_t x_plane = 0;
   Divisor image = {};    ///< number of output pixels of an example in the block
   Divisor line = {};     ///< number of output pixels in a row
@@ -47,12 +51,12 @@ struct PixelPatch {
   Divisor x_fours = {};  ///< number of groups of four floats in a row
 
   int x_lines() const { return lines + 2; }
-  /// Returns the number of blocks that one example's output is divided among.
+  /// Returns the number of thread blocks among which the output of one example is divided.
   CUDP_HD int parts() const { return (height + lines - 1) / lines; }
 };
 
-/// Returns p for `lines` output rows of `examples` examples, with the distances in shared memory
-/// that follow.
+/// Returns p with `lines` output rows of `examples` examples, and with the distances in shared
+/// memory that follow from these numbers.
 inline PixelPatch with_lines(PixelPatch p, int lines, int examples) {
   p.lines = lines;
   p.examples = examples;
@@ -68,25 +72,29 @@ inline PixelPatch with_lines(PixelPatch p, int lines, int examples) {
   return p;
 }
 
-/// Copy of four numbers of an input channel: offset in shared memory, and offset in global memory
-/// relative to the block's first pixel. A negative `from` means zeros.
+/// Copy of four consecutive floats of an input channel to shared memory. to: offset in shared
+/// memory. from: offset in global memory, relative to the block's first pixel; if it is negative,
+/// four zeros are written instead.
 struct alignas(8) FourCopy {
   std::int32_t to, from;
 };
 
-/// Size of one step in shared memory [floats]: kStepChannels input channels, and their weights.
+/// Returns the size in shared memory of one step, kStepChannels input channels and their weights
+/// [floats]. columns: number of output channels.
 CUDP_HD int step_floats(const PixelPatch& p, int columns) {
   return kStepChannels * p.x_plane + patch_columns(columns) * kStepPitch;
 }
-/// Shared memory of a block [bytes]: two steps, one that is multiplied and one that is copied, and
-/// the list of copies per channel.
+/// Returns the shared memory of a block [bytes]: for two steps, one that is multiplied and one that
+/// is copied meanwhile, and for the list of copies (FourCopy) per channel. columns: number of
+/// output channels.
 inline std::size_t patch_product_bytes(const PixelPatch& p, int columns) {
   return 2 * sizeof(float) * static_cast<std::size_t>(step_floats(p, columns)) +
          sizeof(FourCopy) * static_cast<std::size_t>(p.examples * p.x_image.n);
 }
 
-/// Returns p with the largest number of output pixels per block for which shared memory of
-/// shared_bytes suffices; lines = 0 if rows cannot be copied in parts of 16 bytes.
+/// Returns p with the largest number of output pixels per block for which shared_bytes of shared
+/// memory are enough. lines = 0 if rows cannot be copied in parts of 16 bytes. columns: number of
+/// output channels.
 inline PixelPatch pixel_patch(const PixelPatch& p, int columns, std::size_t shared_bytes) {
   PixelPatch none = p;
   none.lines = 0;
@@ -101,25 +109,28 @@ inline PixelPatch pixel_patch(const PixelPatch& p, int columns, std::size_t shar
   return none;
 }
 
-/// Number of steps of kStepChannels channels (kStepTerms summands) for sums of `terms` products.
+/// Returns the number of steps in which sums of `terms` products are computed, with kStepTerms
+/// products (those of kStepChannels input channels) per step.
 CUDP_HD int patch_steps(int terms) { return (terms + kStepTerms - 1) / kStepTerms; }
 
-/// A layer's weights as a kernel reads them, rounded to TF32. For PatchProduct they are packed in
-/// the order in which a block copies them: [tiles of columns, patch_steps(terms), columns of a
-/// tile, kStepPitch], with zeros where there is no weight. columns are output channels, terms input
-/// channels times taps. Other products read them in their own order (keeps_order).
+/// Copy of a layer's weights in the order in which a kernel reads them, rounded to TF32. For the
+/// kernel of PatchProduct the order is that in which a block copies weights: [tiles of columns,
+/// patch_steps(terms), columns of a tile, kStepPitch], with zeros where there is no weight.
+/// columns: output channels. terms: input channels times kernel taps. Other kernels read the
+/// weights in their original order (keeps_order).
 struct PackedWeight {
-  /// Layout of the unpacked weights; data is null, they start at parameters + weight_at.
+  /// Layout of the original weights. Its data pointer is null; the weights start at
+  /// PackWeights::parameters + weight_at.
   Factor weight;
   std::int64_t weight_at;
   std::int32_t terms;
   std::int32_t columns;
   std::int64_t packed_at;  ///< offset in PackWeights::packed
-  /// Weights are rounded only: terms x columns numbers in their own order.
+  /// Whether the terms x columns weights stay in their original order and are only rounded.
   bool keeps_order = false;
   AnyDivisor steps = {};  ///< patch_steps(terms); only if !keeps_order
 };
-/// Packs the weights of all layers of a network at once.
+/// Makes the copies of all layers' weights (PackedWeight) in one launch.
 struct PackWeights {
   const PackedWeight* weights;  ///< [count], in device memory
   std::int32_t count;
@@ -136,10 +147,10 @@ CUDP_HD int packed_floats(const PackedWeight& p) {
   return p.keeps_order ? p.terms * p.columns : packed_floats(p.terms, p.columns);
 }
 
-/// Product of a 3x3 convolution from patches of the input and packed weights: out(i, j) = bias[j] +
-/// sum over t of x(i, t) weight(t, j), then `epilogue`. i is an output pixel, j an output channel,
-/// t = 9 (input channel) + tap. The result equals that of a device::Product by tensor cores, bit
-/// for bit.
+/// Forward pass of a 3x3 convolution that reads patches of the input, and weights packed by
+/// PackWeights: out(i, j) = bias[j] + sum over t of x(i, t) * weight(t, j), and then `epilogue` is
+/// applied. i is an output pixel, j an output channel, and t = 9 (input channel) + (kernel tap).
+/// The result equals, bit for bit, that of a device::Product with tensor cores.
 struct PatchProduct {
   Batch batch;
   PixelPatch patch;

@@ -10,8 +10,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// One thread's part of a block's tile of a matrix product A B (T: type of the tile), and of the
-/// column sums of B.
+/// The numbers that one thread computes of a matrix product A B: its elements of the block's tile,
+/// and of the sums of B's columns. T: type of the tile.
 template <class T>
 struct Sums {
   float cell[T::kRowsThread][T::kColumnsThread];
@@ -23,8 +23,8 @@ struct Sums {
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) { cell[m][n] = 0.0f; }
     }
   }
-  /// Returns the sum of the squares of this thread's numbers, including the column sums if
-  /// with_columns.
+  /// Returns the sum of the squares of this thread's elements of the tile; with_columns: and of its
+  /// column sums.
   __device__ __forceinline__ float square(bool with_columns) const {
     float sum = 0.0f;
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -35,8 +35,9 @@ struct Sums {
   }
 };
 
-/// Integers that one thread computes of a block's tile: sums of gradients, each number of which was
-/// rounded to an integer multiple of the sum's grid spacing.
+/// Sums of gradients as integers that one thread computes of a block's tile. Each number of a
+/// gradient is rounded to a multiple of the sum's grid, a power of two, before it is added; the
+/// integers count these multiples.
 template <class T>
 struct UnitSums {
   std::int32_t cell[T::kRowsThread][T::kColumnsThread];
@@ -50,9 +51,9 @@ struct UnitSums {
   }
 };
 
-/// Tile of a matrix product in float32: a block computes kRows x kColumns numbers, a thread
-/// kRowsThread x 4 of them. Sums are extended by kTerms products at a time, with fused
-/// multiply-adds.
+/// Tile of a matrix product in float32. A block computes kRows x kColumns elements of the product,
+/// a thread kRowsThread x 4 of them. kTerms products at a time are added to each element, with
+/// fused multiply-adds.
 template <int columns, int terms = 8, int rows = kTileRows>
 struct FloatTile {
   static constexpr Precision kPrecision = Precision::fp32;
@@ -83,12 +84,13 @@ struct FloatTile {
     return static_cast<int>(threadIdx.x) / kRowGroups * kColumnsThread + n;
   }
 
-  /// Returns the index, within a[half][k] or b[half][k], of row `line` of a or column `line` of b.
+  /// Returns the index at which a[half][k] has row `line` of the left matrix, and b[half][k] column
+  /// `line` of the right one.
   static __device__ __forceinline__ int index(int, int line) { return line; }
 
-  /// Multiplies the parts of a and b that are in buffer `half` (0 or 1) and adds the products to
-  /// `sums`. with_columns: also adds up the columns of b, which only the threads with holds_bias()
-  /// need.
+  /// Multiplies the parts of matrices a and b that are in buffer `half` (0 or 1) and adds the
+  /// products to `sums`. with_columns: also adds up the columns of b, which only the threads with
+  /// holds_bias() use.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, Sums<FloatTile>& sums, bool = true) const {
     CUDP_UNROLL for (int k = 0; k < kTerms; ++k) {
@@ -104,8 +106,9 @@ struct FloatTile {
         }
     }
   }
-  /// Multiplies the parts of a and b that are in buffer `half` (0 or 1), rounds every product to an
-  /// integer and adds it to `sums`. with_columns: also adds up the columns of b.
+  /// Multiplies the parts of matrices a and b that are in buffer `half` (0 or 1), rounds every
+  /// product to an integer, and adds the integers to `sums`. with_columns: also adds up the columns
+  /// of b.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, UnitSums<FloatTile>& sums) const {
     CUDP_UNROLL for (int k = 0; k < kTerms; ++k) {
@@ -125,16 +128,17 @@ struct FloatTile {
   }
 };
 
-/// Adds the column sums of an 8 x 8 matrix b, a fragment of mma_tf32, to `columns`, as the product
-/// of a matrix of ones with b.
+/// Adds the column sums of b to `columns`. b is this lane's part of an 8 x 8 matrix in the layout
+/// that mma_tf32 (a tensor-core product) reads. The sums are computed as a product of a matrix of
+/// ones with b.
 __device__ __forceinline__ void add_columns(const float (&b)[2], float* columns) {
   constexpr float kOnes[4] = {1.0f, 1.0f, 1.0f, 1.0f};
   float other_rows[2] = {0.0f, 0.0f};
   mma_tf32(columns, other_rows, kOnes, b);
 }
 
-/// Division of a block's tile of a product among warps with tensor cores: the block computes rows x
-/// columns numbers, each warp warp_rows x warp_columns of them.
+/// Division of a block's tile of a matrix product among warps that use tensor cores. The block
+/// computes rows x columns elements, each warp warp_rows x warp_columns of them.
 template <int rows, int columns, int warp_rows, int warp_columns>
 struct WarpTile {
   static constexpr int kRows = rows;
@@ -162,10 +166,11 @@ using TensorWarps =
     WarpTile<terms == kTallTerms ? kTallRows : kTileRows, columns,
              (terms == kTallTerms ? kTallRows : kTileRows) / 2, (columns < 32 ? columns : 32)>;
 
-/// Tile of a matrix product by tensor cores, with the members of FloatTile. A warp has half of the
-/// rows and at most 32 columns. Every sum is extended by 8 products at a time, in order, whatever
-/// its position and its tile. So an example's result depends neither on the micro-batch nor on the
-/// other examples. If terms = kTallTerms, the tile has twice the rows.
+/// Tile of a matrix product computed by tensor cores; it has the same members as FloatTile. A warp
+/// computes half of the tile's rows and at most 32 columns. 8 products at a time are added to each
+/// element, in order, wherever the element is in the tile and the tile in the matrix. So an
+/// example's result depends neither on the micro-batch nor on the other examples. If terms =
+/// kTallTerms, the tile has twice as many rows.
 template <int columns, int terms = 16>
 struct TensorTile : TensorWarps<columns, terms> {
   using Warps = TensorWarps<columns, terms>;
@@ -195,8 +200,9 @@ struct TensorTile : TensorWarps<columns, terms> {
 
   static __device__ __forceinline__ int index(int k, int line) { return line + k / 4 * kPush; }
 
-  /// Multiplies the parts of a and b that are in buffer `half` (0 or 1) and adds the products to
-  /// `sums`. with_columns: also adds up the columns of b, in the blocks with is_first only.
+  /// Multiplies the parts of matrices a and b that are in buffer `half` (0 or 1) and adds the
+  /// products to `sums`. with_columns: also adds up the columns of b, but only in blocks with
+  /// is_first.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, Sums<TensorTile>& sums,
                                            bool is_first = blockIdx.x == 0) const {
@@ -226,7 +232,8 @@ struct TensorTile : TensorWarps<columns, terms> {
   }
 };
 
-/// Index of the first row (or column) of this block's tile in the whole product.
+/// Returns the index in the whole product of the first row of this block's tile. (first_column()
+/// returns that of the first column.)
 template <class T>
 __device__ __forceinline__ int first_row() {
   return static_cast<int>(blockIdx.x) * T::kRows;
@@ -236,17 +243,20 @@ __device__ __forceinline__ int first_column() {
   return static_cast<int>(blockIdx.y) * T::kColumns;
 }
 
-/// One index of the summed dimension of a product, for one of its matrices: the offset in memory,
-/// and a number that the element is multiplied by. offset < 0 means that the element is 0.
+/// Where the elements of one matrix are at one index of a product's summed dimension: the offset in
+/// memory for this index, and a number that the elements are multiplied by. offset < 0 means that
+/// the elements are 0.
 struct Term {
   std::int32_t offset;
   float scale;
 };
 
-/// Copies a thread's share (kCount numbers) of a tile of one matrix from global to shared memory.
-/// Its e-th number is at row (or column) line_of(e) and summed index term_of(e). Neighbouring
-/// threads have neighbouring summed indices if `along`, else neighbouring lines, as in memory. In a
-/// tall tile a thread has several lines for one summed index, whose offset is computed once.
+/// Copies a thread's share (kCount numbers) of a tile of one matrix from global to shared memory. A
+/// line is a row of the left matrix, or a column of the right one. The thread's e-th number is in
+/// line line_of(e) and at index term_of(e) of the summed dimension. Neighbouring threads copy
+/// numbers that are neighbours in memory: along the summed dimension if `along`, else from
+/// neighbouring lines. In a tile with more than kTileRows lines a thread has several lines for one
+/// summed index, whose offset is then computed once.
 template <int lines, int terms, int threads>
 struct Carrier {
   static constexpr int kCount = lines * terms / threads;
@@ -276,8 +286,9 @@ struct Carrier {
     }
   }
 
-  /// Loads the thread's numbers with summed indices from `at` on into registers. find(k) returns
-  /// the Term of index k.
+  /// Loads the thread's numbers from global memory into registers, for the part of the tile that
+  /// starts at index `at` of the summed dimension. find(k) returns the Term (offset and factor) of
+  /// index k.
   template <class Find>
   __device__ __forceinline__ void take(const float* data, int at, const Find& find) {
     if (along)
@@ -294,7 +305,8 @@ struct Carrier {
     }
   }
 
-  /// Stores the loaded numbers in shared memory, in the layout and precision of the tile type T.
+  /// Stores the numbers that take() loaded in shared memory, in the layout and precision of the
+  /// tile type T.
   template <class T, int width>
   __device__ __forceinline__ void put(float (&tile)[terms][width]) {
     if constexpr (T::kPrecision == Precision::tf32) {

@@ -8,9 +8,10 @@
 
 namespace cudp {
 
-/// Mapping from an index n along one dimension of a matrix to an offset in memory [floats]. n /
-/// period is the example, `outer` floats apart (period 0: there is one example). The remainder is
-/// looked up in `table`, or is multiplied by `inner` if that is null.
+/// Maps an index n along one dimension of a matrix to an offset in memory [floats]. If the
+/// dimension runs over several examples, each has `period` indices, and examples are `outer` floats
+/// apart; period 0 means that there is one example. Within an example, the offset of index i is
+/// table[i], or i inner if table is null.
 struct Axis {
   const std::int32_t* table = nullptr;
   std::int32_t period = 0;
@@ -27,16 +28,16 @@ CUDP_HD std::int32_t offset(const Axis& a, std::int32_t n) {
   return example * a.outer + (a.table != nullptr ? a.table[n] : n * a.inner);
 }
 
-/// Returns the offset of index n along a dimension without examples, in fewer instructions than
-/// offset().
+/// Returns the offset of index n along a dimension of a single example (period 0), in fewer
+/// instructions than offset().
 CUDP_HD std::int32_t offset_within(const Axis& a, std::int32_t n) {
   return a.table != nullptr ? a.table[n] : n * a.inner;
 }
 
-/// One matrix of a product, in memory. `line` indexes its rows (left matrix) or columns (right
-/// matrix); `term` indexes the summed dimension. along_terms: whether neighbours in memory are
-/// neighbours along `term`; otherwise they are neighbours along `line`. Loads follow the order in
-/// memory.
+/// One of the two matrices of a product, in memory. `line` maps the index of a row (of the left
+/// matrix) or of a column (of the right one) to an offset, `term` the index in the summed
+/// dimension. along_terms: whether neighbours in memory are neighbours along the summed dimension;
+/// otherwise they are in neighbouring rows (columns). Kernels load numbers in the order of memory.
 struct Factor {
   const float* data;
   Axis line;  ///< rows of the left matrix, columns of the right one
@@ -50,17 +51,20 @@ inline void validate(const Factor& f) {
   expect(f.line.period >= 0 && f.term.period >= 0, "product: expected periods >= 0");
 }
 
-/// Size of the tile of a product that a block computes: kTileRows x tile_columns(columns).
+/// Number of rows of the tile of a product that one block computes; tile_columns(columns) is its
+/// number of columns.
 inline constexpr int kTileRows = 64;
 inline int tile_columns(int columns) { return columns <= 16 ? 16 : columns <= 32 ? 32 : 64; }
-/// Number of threads per block that computes a tile: 64 for tiles of 16 and 32 columns, 128 for 64.
+/// Returns the number of threads per block. columns: number of columns of the block's tile, 16, 32
+/// or 64.
 constexpr unsigned tile_threads(int columns) { return columns <= 32 ? 64 : 128; }
 
 inline constexpr int kThinColumns = 16;
 inline constexpr int kThinTerms = 32;
 
-/// Rows of a tall tile, and the number of summed indices per step. With tensor cores, a product of
-/// more than 16 columns that is not thin uses tall tiles, which use each loaded number more often.
+/// Rows of a tall tile, and number of products per step that are added to each of its elements.
+/// With tensor cores, products of more than 16 columns use tall tiles, because they use each loaded
+/// number more often. The exception is thin products, whose results are too small for large tiles.
 inline constexpr int kTallRows = 128;
 inline constexpr int kTallTerms = 8;
 

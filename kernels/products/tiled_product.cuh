@@ -7,10 +7,11 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Computes this block's tile of a product: adds a(row, t) b(t, column) to `sums` for t = 0 ..
-/// terms - 1, in order, and the column sums of b if with_columns. find_a(t) and find_b(t) return
-/// the Term at index t. Loads for the next t overlap with the arithmetic. Calls after(n) when n
-/// indices are done, every T::kTerms. All threads must call it.
+/// Computes this block's tile of a matrix product: adds a(row, t) * b(t, column) to `sums` for t =
+/// 0 .. terms - 1, in order. with_columns: also adds up the columns of b. find_a(t) and find_b(t)
+/// return the Term (offset and factor) of a and of b at index t. The loads for the next t overlap
+/// with the arithmetic. Calls after(n) when the first n indices are done, after every T::kTerms of
+/// them. All threads must call the function.
 template <bool with_columns, class T, class S, class FindA, class FindB, class After>
 __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const FindA& find_a,
                                               const Factor& b, int columns, const FindB& find_b,
@@ -35,8 +36,8 @@ __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const F
   }
 }
 
-/// Function that returns the Term at index t of the summed dimension, with factor 1; a zero beyond
-/// the last one.
+/// Function object: returns the Term (offset and factor) at index t of a product's summed
+/// dimension. The factor is 1. Indices beyond the last one give zeros.
 struct ProductTerms {
   const Axis& axis;
   int terms;
@@ -78,15 +79,15 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks) product_kernel(device
   });
 }
 
-/// Returns whether a thread has numbers of the bias's gradient: one thread per column does, in the
-/// blocks of the first rows.
+/// Returns whether this thread has numbers of the bias's gradient, the column sums. One thread per
+/// column has them, in the blocks of the product's first rows.
 template <class T>
 __device__ __forceinline__ bool holds_bias() {
   return blockIdx.x == 0 && T::row(0) == 0;
 }
 
-/// Calls body(index, number) for every number of the weight gradient that this thread has in its
-/// tile. index: position in the layer's parameters.
+/// Calls body(index, number) for every number of a layer's parameter gradient that this thread has
+/// computed. index: the number's index among the layer's parameters.
 template <class T, class S, class Body>
 __device__ __forceinline__ void for_each_place(const WeightGradient& g, S& sums, const Body& body) {
   CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -101,8 +102,9 @@ __device__ __forceinline__ void for_each_place(const WeightGradient& g, S& sums,
   }
 }
 
-/// Writes the squared norm of this block's tile of the gradient of example blockIdx.z. Past the
-/// last row or column the tile is zero. partial: shared memory, one entry per warp.
+/// Writes the squared norm of this block's tile of the gradient of the micro-batch's example number
+/// blockIdx.z. The tile's elements beyond the last row or column are zero. partial: shared memory,
+/// one element per warp.
 template <class T>
 __device__ __forceinline__ void store_norm(const WeightGradientNorm& a, const Sums<T>& sums,
                                            float* partial) {
@@ -119,7 +121,8 @@ __device__ __forceinline__ void store_norm(const WeightGradientNorm& a, const Su
     a.parts[static_cast<std::int64_t>(which) * a.gradient.batch.capacity + blockIdx.z] = square;
 }
 
-/// Range of examples whose gradients one block of WeightGradientSum adds up.
+/// Range of examples of the micro-batch, first .. end - 1, whose weight gradients one thread block
+/// adds up.
 struct ExampleGroup {
   int first, end;
 
@@ -133,7 +136,8 @@ struct ExampleGroup {
   }
 };
 
-/// Adds one example's gradient, multiplied by `scale` and rounded to integers, to `units`.
+/// Multiplies one example's gradient by `scale`, rounds every number to an integer and adds it to
+/// `units`.
 template <class T>
 __device__ __forceinline__ void add_plain_example(float scale, const Sums<T>& one,
                                                   UnitSums<T>& units) {
@@ -145,8 +149,9 @@ __device__ __forceinline__ void add_plain_example(float scale, const Sums<T>& on
   }
 }
 
-/// Adds one example's weighted gradient, rounded to integers, to `units`. With coordinate-wise
-/// clipping, (gradient - mean) inverse is weighted in place of the gradient.
+/// Multiplies one example's gradient by factor / grid, rounds every number to an integer, and adds
+/// it to `units`. With coordinate-wise clipping the numbers are (g - mean) * inverse in place of
+/// the gradient's numbers g.
 template <class T>
 __device__ __forceinline__ void add_example(const WeightGradientSum& a, float factor,
                                             const Sums<T>& one, UnitSums<T>& units) {
@@ -181,7 +186,7 @@ __device__ __forceinline__ void store_sum(const WeightGradientSum& a, const Unit
   });
 }
 
-/// Stores this block's tile of the gradient of example blockIdx.z.
+/// Writes this block's tile of the gradient of the micro-batch's example number blockIdx.z.
 template <class T>
 __device__ __forceinline__ void store_gradient(const WeightGradientRows& a, const Sums<T>& sums) {
   for_each_place<T>(a.gradient, sums, [&](std::int64_t at, float v) {
@@ -189,8 +194,8 @@ __device__ __forceinline__ void store_gradient(const WeightGradientRows& a, cons
   });
 }
 
-/// Function that returns the Term at index t of example e's sums, with factor 1; a zero beyond the
-/// last one.
+/// Function object: returns the Term (offset and factor) at index t of the sums that are the
+/// gradient of example e. The factor is 1. Indices beyond the last one give zeros.
 struct ExampleTerms {
   const Axis& axis;
   int e;
@@ -200,7 +205,8 @@ struct ExampleTerms {
   }
 };
 
-/// Computes the gradient of example blockIdx.z for this block's tile. All threads must call it.
+/// Computes this block's tile of the gradient of the micro-batch's example number blockIdx.z. All
+/// threads must call it.
 template <class T>
 __device__ __forceinline__ void multiply_example(const WeightGradient& g, T& tile, Sums<T>& sums) {
   const int e = static_cast<int>(blockIdx.z);
@@ -225,9 +231,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   store_norm<T>(a, sums, partial);
 }
 
-/// Writes each example's own gradient to a row of a.gradients, for transforms that need it
-/// (WeightGradientRows). A block computes one tile of one example's gradient, as in
-/// weight_gradient_norm_kernel.
+/// Writes each example's own gradient to a row of a.gradients, for transforms that need the whole
+/// gradient. A block computes one tile of one example's gradient, as in the kernel that computes
+/// norms.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     weight_gradient_rows_kernel(WeightGradientRows a) {
@@ -238,9 +244,10 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   store_gradient<T>(a, sums);
 }
 
-/// Function for a sum over examples that have one product each: returns the Term of the group's
-/// t-th example. If `weighs`, its factor is the example's clip factor / grid. An example with
-/// factor 0 gives a zero.
+/// Function object for a sum over a group of examples whose gradients are a single product each
+/// (dense layers): returns the Term (offset and factor) of the group's t-th example. The factor is
+/// the example's clip factor / grid if `weighs`, otherwise 1. An example with clip factor 0 gives a
+/// zero.
 struct WeighedTerms {
   const WeightGradientSum& a;
   const ExampleGroup& group;
@@ -255,9 +262,9 @@ struct WeighedTerms {
   }
 };
 
-/// Function for a sum over examples that have several products each: returns the Term at index t.
-/// Each example takes `round` consecutive t; those beyond its last product are zeros. An example
-/// with factor 0 gives zeros.
+/// Function object for a sum over a group of examples whose gradients are sums of several products
+/// each: returns the Term (offset and factor) at index t. Each example takes `round` consecutive
+/// indices; those beyond its last product give zeros. An example with clip factor 0 gives zeros.
 struct TermsByRounds {
   const WeightGradientSum& a;
   const ExampleGroup& group;

@@ -16,15 +16,17 @@ namespace cudp {
 
 namespace device {
 
-/// Matrix product out(i, j) = bias[j] + sum_t a(i, t) b(t, j), t < terms, for i < rows_per_example
-/// times the number of examples; then `epilogue`. Every sum runs over t in order, whatever the
-/// micro-batch; with tensor cores in steps of 8.
+/// Matrix product out(i, j) = bias[j] + sum over t of a(i, t) * b(t, j), with t = 0 .. terms - 1
+/// and i < rows_per_example times the number of examples. Then `epilogue` (an activation, its
+/// derivative or none) is applied. Every sum runs over t in order, whatever the micro-batch; with
+/// tensor cores 8 summands are added at a time.
 ///
-///   use                    rows            terms            a    b        out
+///   use                    rows            summed over      a    b        out
 ///   conv forward           output pixels   channels, taps   x    weight   y
 ///   conv input gradient    input pixels    channels, taps   dy   weight   dx
 ///   dense forward          one             inputs           x    weight   y
 ///   dense input gradient   one             outputs          dy   weight   dx
+/// (Rows are those of one example. x: input; y: output; dx, dy: their gradients.)
 struct Product {
   Batch batch;
   Factor a;
@@ -36,7 +38,8 @@ struct Product {
   std::int32_t rows_per_example;
   std::int32_t terms;
   std::int32_t columns;
-  /// kTileRows or kTallRows, depending on the kernel that is launched.
+  /// Number of rows of a block's tile: kTileRows or kTallRows, depending on the kernel that is
+  /// launched.
   std::int32_t tile_rows = 64;
   Epilogue epilogue = {};
   Axis y_row = {};  ///< layout of epilogue.y, like out_row and out_column
@@ -45,10 +48,11 @@ struct Product {
 
 }  // namespace device
 
-/// Weight gradient of each example, rows x columns: G(i, j) = sum_p x(i, p) dy(p, j), with x the
-/// layer's input and dy the gradient of its output. Its bias gradient is sum_p dy(p, j). The sum
-/// has terms_per_example terms: p is an output pixel (only one for a dense layer). Gradients are in
-/// PyTorch's order of weights, G(i, j) at j rows + i, followed by the bias.
+/// Weight gradient of each example, a matrix [rows, columns]: G(i, j) = sum over p of x(i, p) dy(p,
+/// j), with x the layer's input and dy the gradient of its output. The bias gradient is the sum
+/// over p of dy(p, j). p runs over the example's output pixels (only one for a dense layer);
+/// terms_per_example is their number. Gradients are stored in PyTorch's order of weights, G(i, j)
+/// at index j * rows + i, followed by the bias gradient.
 struct WeightGradient {
   Batch batch;
   Factor x;
@@ -56,17 +60,18 @@ struct WeightGradient {
   std::int32_t rows;
   std::int32_t columns;
   std::int32_t terms_per_example;
-  /// The same x and dy for the kernels of patch_gradient.cuh, which require them rounded to TF32.
+  /// Describes the same x and dy for the kernels of patch_gradient.cuh. These require that both are
+  /// rounded to TF32 in memory.
   ConvPatch patch = {};
 };
 
-/// Computes the squared norm of each tile of each example's weight gradient: parts[tile, e],
-/// [tiles, capacity]. The gradient itself is never stored.
+/// Computes the squared norm of each tile of each example's weight gradient, parts[tile, e]; parts
+/// is [tiles, capacity]. The gradient itself is never stored.
 struct WeightGradientNorm {
   WeightGradient gradient;
   float* parts;
-  /// Coordinate-wise clipping: w = (G - mean) inverse is squared in place of each gradient number
-  /// G; [(rows + 1) columns] each, or null.
+  /// Coordinate-wise clipping: (G - mean) * inverse is squared in place of each number G of the
+  /// gradient. Both arrays have (rows + 1) columns elements; null pointers: G itself is squared.
   Transform transform = {};
 };
 
@@ -100,8 +105,8 @@ struct WeightGradientSum {
   Transform transform = {};  ///< w = (G - mean) inverse is added in place of each number G; or null
 };
 
-/// Writes the gradient G_e of each example e, unweighted: gradients[e] = G_e. It is a separate
-/// kernel, because the sum's integers leave no registers for it.
+/// Writes the gradient G_e of each example e to gradients[e], without a clip factor. This is a
+/// kernel of its own, because the kernel that sums gradients needs all registers for its integers.
 struct WeightGradientRows {
   WeightGradient gradient;
   float* gradients;     ///< [capacity, stride], written
@@ -110,8 +115,9 @@ struct WeightGradientRows {
 
 // --- Tiles ---
 
-/// Returns the launch grid for a weight gradient: tiles along the rows, tiles along the columns,
-/// groups of examples.
+/// Returns the launch grid for a weight gradient: number of tiles along its rows, number of tiles
+/// along its columns, `groups` (number of groups of examples). by_patches: whether the kernels of
+/// patch_gradient.cuh are used, which have other tiles.
 inline Extent gradient_grid(std::int32_t rows, std::int32_t columns, bool by_patches,
                             unsigned groups) {
   return by_patches ? Extent{divide_up(rows, kPatchRows),
@@ -126,9 +132,9 @@ inline int gradient_tiles(std::int32_t rows, std::int32_t columns, bool by_patch
 
 namespace device {
 
-/// Returns whether a product is thin: its sums are long, but the result is so small that large
-/// tiles would occupy few blocks, which would wait for memory most of the time. Thin products are
-/// computed by a kernel with the narrowest tiles, which adds more products at once to each sum.
+/// Returns whether a product is thin: its sums are long, but it has so few elements that large
+/// tiles would occupy few blocks, which would mostly wait for memory. Thin products have a kernel
+/// with the narrowest tiles, which adds more products at a time to each sum.
 inline bool is_thin(const Product& p) {
   constexpr unsigned kBlocks = 256;
   return p.terms >= 64 &&
@@ -188,8 +194,8 @@ inline void validate(const WeightGradientNorm& n) {
   expect(n.parts != nullptr, "weight gradient norm: expected an array `parts`");
 }
 
-/// Launch shape. groups: number of groups of examples. threads: block size of the kernels of
-/// patch_gradient.cuh.
+/// Returns the launch shape for a weight gradient. groups: number of groups of examples. threads:
+/// number of threads per block if the kernels of patch_gradient.cuh are used.
 inline LaunchShape launch_shape(const WeightGradient& g, unsigned groups, unsigned threads) {
   const bool by_patches = g.patch.lines > 0;
   return {.grid = gradient_grid(g.rows, g.columns, by_patches, groups),
@@ -229,13 +235,13 @@ inline LaunchShape launch_shape(const WeightGradientRows& r) {
                       patch_sum_threads(r.gradient.columns));
 }
 
-/// Largest number of examples whose gradients a block adds up as 32-bit integers.
+/// Largest number of examples whose gradients one block adds up as 32-bit integers.
 inline constexpr int kExampleGroup = 32;
 static_assert(kExampleGroup % kPatchExamples == 0);
 
-/// Returns the number of examples per block of WeightGradientSum, a divisor of kExampleGroup:
-/// enough work to amortise the start of a block and the additions at its end, but small batches
-/// still use the whole device.
+/// Returns the number of examples whose gradients one block adds up, a divisor of kExampleGroup. It
+/// is large enough to amortise the start of a block and the additions to memory at its end, and
+/// small enough that small batches still use the whole device.
 inline int examples_per_block(int terms_per_example) {
   constexpr int kTerms = 256;
   int examples = kExampleGroup;

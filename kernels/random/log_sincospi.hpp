@@ -9,13 +9,13 @@
 
 namespace cudp {
 
-/// SIMD vector of 64-bit integers with as many lanes as D, a SIMD vector of doubles.
+/// SIMD vector of 64-bit integers with as many lanes as D. D: a SIMD vector of doubles.
 template <class D>
 struct WordsOf {
   typedef std::uint64_t type __attribute__((vector_size(sizeof(D))));
 };
 
-/// Returns ln x for x in [2^-65, 1]. The relative error is below 1.6 e; ln 1 is +0.
+/// Returns ln x for x in [2^-65, 1]. The relative error is below 1.6 e, e = 2^-52; ln 1 is +0.
 ///
 /// x = 2^k m, m in [sqrt(1/2), sqrt(2)), and f = m - 1 is exact. With z = f / (2 + f), w = z^2:
 ///   ln m = 2 artanh z = f - y, y = f^2 / 2 - S, S = z (f^2 / 2 + R), R = sum over j >= 1 of
@@ -64,7 +64,7 @@ struct SineCosine {
   D cosine;
 };
 
-/// Returns sin(pi t) and cos(pi t) for t in [-1, 1]. Absolute errors are below 1.4 e.
+/// Returns sin(pi t) and cos(pi t) for t in [-1, 1]. Absolute errors are below 1.4 e, e = 2^-52.
 ///
 /// t = q / 2 + r, q an integer, |r| <= 1/4, without rounding. Taylor's series in w = r^2 <= 1/16;
 /// the first terms left out are below 2^-58. In the last step of the sine's, p = pi + w c, |w c| <=

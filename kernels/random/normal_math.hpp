@@ -10,9 +10,10 @@
 
 namespace cudp {
 
-/// Returns sqrt(-2 ln u). The logarithm of m 2^e with m = 1 + f in [2/3, 4/3) is e ln 2 + ln(1 +
-/// f). u is represented by its distance from the nearer end of (0, 1), so that 1 - u is not lost if
-/// u is near 1.
+/// Returns sqrt(-2 ln u), the radius of the Box-Muller transform, for a uniform number u in (0, 1)
+/// made from two words a and b of 32 random bits. u is represented by its distance from the nearer
+/// end of (0, 1), so that no precision is lost if u is near 1. The logarithm of m 2^e, with m = 1 +
+/// f in [2/3, 4/3), is computed as e ln 2 + ln(1 + f).
 template <class L>
 CUDP_HD typename L::F normal_radius(typename L::U a, typename L::U b) {
   using F = typename L::F;
@@ -41,8 +42,8 @@ CUDP_HD typename L::F normal_radius(typename L::U a, typename L::U b) {
   return L::sqrt(L::fma(e, L::fill(-0x1.62e430p+0f), log_mantissa));  // -2 ln 2
 }
 
-/// Computes two independent standard normal numbers per lane, `even` and `odd`, from two words of
-/// 32 random bits, a and b.
+/// Computes two independent standard normal numbers, `even` and `odd`, from two words of 32 random
+/// bits, a and b. With a SIMD type L it computes such a pair in every lane.
 template <class L>
 CUDP_HD void box_muller(typename L::U a, typename L::U b, typename L::F& even, typename L::F& odd) {
   using F = typename L::F;

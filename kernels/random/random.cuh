@@ -9,10 +9,10 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Numbers begin .. end - 1 of a random stream are made in generator blocks, one per thread. This
-/// is a thread's share of those blocks: first, first + stride, ... below `end` (begin is a multiple
-/// of 256). Neighbouring threads have neighbouring blocks, so row by row 16 threads access 16
-/// neighbouring numbers.
+/// A thread's share of the work to generate numbers begin .. end - 1 of a random stream. The
+/// generator makes blocks of 16 words; a thread makes the blocks first, first + stride, first + 2
+/// stride, ... below `end`. begin is a multiple of 256. Neighbouring threads make neighbouring
+/// blocks, so 16 threads that write the same word of their blocks access 16 neighbouring numbers.
 struct BlockShare {
   std::int64_t first;
   std::int64_t end;
@@ -23,7 +23,8 @@ __device__ __forceinline__ BlockShare block_share(std::int64_t begin, std::int64
   return {begin / 16 + thread, (end + 255) / 256 * 16, std::int64_t{gridDim.x} * blockDim.x};
 }
 
-/// Returns the index in the random stream of word `row` of generator block number `block`.
+/// Returns the index in the random stream of word number `row` (0 to 15) of generator block number
+/// `block`.
 __device__ __forceinline__ std::int64_t number_at(std::int64_t block, std::int64_t row) {
   return block / 16 * 256 + 16 * row + block % 16;
 }
@@ -43,8 +44,8 @@ __global__ inline void fill_words_kernel(RandomStream stream, std::int64_t begin
   }
 }
 
-/// Calls body(i, normal number i of the stream) for this thread's share of begin <= i < end. begin
-/// is a multiple of 256.
+/// Calls body(i, x) for this thread's share of the indices begin <= i < end; x is normal number i
+/// of the stream. begin is a multiple of 256.
 template <class Body>
 __device__ __forceinline__ void for_each_normal(const RandomStream& stream, std::int64_t begin,
                                                 std::int64_t end, const Body& body) {

@@ -11,15 +11,16 @@ struct RandomKey {
   std::uint32_t words[8];
 };
 
-/// Purpose of a stream; separates the streams drawn under one key. A value is part of the nonce and
-/// is never reused. Values stay below 256: the bits above the lowest byte number further digits
-/// (rounded_normal.hpp).
+/// Purpose of a random stream; the streams drawn with one key differ in it. The value is part of
+/// the generator's nonce, so it must never be reused for another purpose. Values stay below 256,
+/// because the bits above number further streams of the same purpose.
 enum class Stream : std::uint32_t {
   sampling = 1,
   noise = 2,
   initial_weights = 3,
   dataset_size = 4,
-  /// Second stage of importance sampling (importance.hpp), which accepts or rejects drawn examples.
+  /// Second stage of importance sampling, which accepts or rejects the examples drawn in the first
+  /// stage.
   acceptance = 5,
   /// Noise on the sum of all examples' gradient norms, at the start of an epoch.
   norm_total = 6,

@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// Computes the 16 words of generator block n of a random stream, one block per SIMD lane.
-/// random.hpp defines their positions in the stream.
+/// Computes the 16 words of block n of a random stream's generator, one block per SIMD lane. The
+/// words of a block are not neighbours in the stream; RandomStream describes their positions.
 template <class L>
 CUDP_HD void random_block(const RandomStream& s, typename L::U n, typename L::U (&words)[16]) {
   const std::uint32_t stream = static_cast<std::uint32_t>(s.stream);

@@ -12,16 +12,17 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Pair of rounded normals computed in double precision, which may not be certain.
+/// Pair of rounded normals (normal random numbers rounded to integers) computed in double
+/// precision, and whether their rounding is certainly correct.
 struct TriedPair {
   RoundedPair k;  ///< valid only if `decided`
   bool decided;
 };
 
-/// Computes a pair of rounded normals from its first words [4]; `decided` is false if double
-/// precision is not enough to be certain. s: standard deviation; error_factor: factor on the error
-/// bound, for tests. log, sincospi and sqrt are CUDA's own; rounded_normal_math.hpp has their
-/// errors.
+/// Computes a pair of rounded normals (normal random numbers with standard deviation s, rounded to
+/// integers) from four random words. `decided` is false in the result if double precision is not
+/// enough to be certain of the rounding. error_factor: enlarges the error bound, for tests. log,
+/// sincospi and sqrt are CUDA's; the error bound includes their errors.
 __device__ __forceinline__ TriedPair try_rounded_pair(const std::uint32_t* word, double s,
                                                       double error_factor = 1.0) {
   const double u1 = rounded_normal_u1(static_cast<double>(word[0]), static_cast<double>(word[1]));
@@ -43,8 +44,8 @@ __device__ __forceinline__ TriedPair try_rounded_pair(const std::uint32_t* word,
   return {{k[0], k[1]}, decided};
 }
 
-/// List of the pairs of rounded normals that a kernel could not decide, in device memory, in any
-/// order.
+/// List in device memory of the pairs of rounded normals whose rounding a kernel could not decide
+/// in double precision, in any order.
 struct UndecidedPairs {
   std::uint32_t* pairs;    ///< [capacity], written: pair numbers
   std::uint32_t* count;    ///< number of undecided pairs, listed or not; 0 before the launch

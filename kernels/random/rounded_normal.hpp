@@ -34,16 +34,18 @@ struct RoundedNormals {
 inline constexpr double kMinRoundedNormalS = 0x1p16;
 inline constexpr double kLargestRoundedNormalS = 0x1p40;
 
-/// Throws std::invalid_argument naming the member that is out of range. Below s = 2^16 the error
-/// bound of rounded_normal_math.hpp does not hold. Above 2^40 too many pairs would be undecided.
+/// Throws std::invalid_argument, with the name of the member, if a member is out of range. The
+/// standard deviation s must be in [2^16, 2^40]: below, the error bound of the computation in
+/// double does not hold; above, double leaves too many roundings undecided.
 void validate(const RoundedNormals& args);
 
-/// Returns the index of the pair that rounded normal number i belongs to.
+/// Returns the index of the pair to which rounded normal number i of a stream belongs.
 CUDP_HD std::int64_t rounded_pair_of(std::int64_t i) {
   return i / 128 * 64 + i % 128 / 32 * 16 + i % 16;
 }
-/// Returns the index of a pair's first rounded normal (the one with the cosine). The second one
-/// (with the sine) has an index 16 larger.
+/// Returns the index in the stream of the first number of a pair of rounded normals, the one
+/// computed with the cosine. The second one, computed with the sine, has an index that is 16
+/// larger.
 CUDP_HD std::int64_t even_number_of(std::int64_t pair) {
   return pair / 64 * 128 + pair % 64 / 16 * 32 + pair % 16;
 }
@@ -53,28 +55,32 @@ struct RoundedPair {
   std::int64_t odd;   ///< the rounded normal with the sine
 };
 
-/// Source of more random bits for a pair whose first bits do not decide the rounding: words(source,
-/// k, out) writes the 16 words of round k = 1, 2, ... to out.
+/// Source of more random bits for a pair of rounded normals whose first bits are too few to decide
+/// the rounding. words(source, k, out) writes 16 more random words to out; k = 1, 2, ... numbers
+/// the calls for one pair.
 struct FurtherDigits {
   void (*words)(const void* source, std::uint32_t round, std::uint32_t* out);
   const void* source;
 };
 
-/// Returns the pair of rounded normals whose first words are `words` [4]; s: standard deviation.
-/// Uses multiple precision, so it takes 20 us or more. Host only. Throws std::runtime_error if 832
-/// bits of each of the pair's two uniform numbers do not decide. With a working generator the
-/// probability is below 2^-700.
+/// Returns a pair of rounded normals (normal random numbers with standard deviation s, rounded to
+/// integers). words [4]: the pair's first random words. Computes in multiple precision, so it takes
+/// 20 us or more. Host only. Throws std::runtime_error if 832 bits of each of the pair's two
+/// uniform numbers do not decide the rounding; with a working generator the probability is below
+/// 2^-700.
 RoundedPair exact_rounded_pair(const std::uint32_t* words, double s, const FurtherDigits& further);
 
-/// Returns pair number `pair` of a stream's rounded normals, whose first words are `words` [4].
-/// Further bits come from the stream.
+/// Returns pair number `pair` of a stream's rounded normals (normal random numbers with standard
+/// deviation s, rounded to integers). words [4]: the pair's first random words. If these do not
+/// decide the rounding, further bits are taken from the stream. Computes in multiple precision.
 RoundedPair exact_rounded_pair(const RandomStream& stream, std::int64_t pair,
                                const std::uint32_t* words, double s);
 
-/// Computes the pairs that a device left undecided (rounded_normal.cuh) in multiple precision.
-/// pairs [n]: their indices in the stream, in any order. Writes their numbers to args.out, in host
-/// memory, if they are in begin..end. Throws std::runtime_error if the generator is broken, and
-/// std::invalid_argument if args are not valid.
+/// Computes in multiple precision the pairs of rounded normals whose rounding a device could not
+/// decide. pairs [n]: indices of these pairs in the stream, in any order. Writes the numbers of a
+/// pair that are in args.begin .. args.end - 1 to args.out, in host memory. Throws
+/// std::runtime_error if the random generator does not work, and std::invalid_argument if a member
+/// of args is out of range.
 void fill_undecided(const RoundedNormals& args, const std::uint32_t* pairs, std::int64_t n);
 
 }  // namespace cudp

@@ -40,46 +40,51 @@
 
 namespace cudp {
 
-/// Returns the uniform number U1 in (0, 1], in the middle of the interval that its first 64 bits
-/// allow. high, low: the two 32-bit words, as whole numbers.
+/// Returns the first uniform number U1 in (0, 1] of a pair of normal numbers (Box-Muller). Its
+/// first 64 bits are the two 32-bit words `high` and `low`, given as whole numbers; the result is
+/// the middle of the interval of all numbers with these bits.
 template <class D>
 CUDP_HD D rounded_normal_u1(D high, D low) {
   return high * 0x1p-32 + (low * 0x1p-64 + 0x1p-65);
 }
 
-/// Returns the angle of Box-Muller in half turns, 2 U2 or 2 U2 - 2, in [-1, 1]. U2 is the second
-/// uniform number: signed_high is its first 32-bit word, read as a signed integer, low its second.
+/// Returns the angle of the Box-Muller transform in half turns: 2 U2 or 2 U2 - 2, in [-1, 1]. U2 is
+/// the second uniform number of a pair. Its first 32-bit word, read as a signed integer, is
+/// signed_high; its second word is low.
 template <class D>
 CUDP_HD D rounded_normal_turn(D signed_high, D low) {
   return signed_high * 0x1p-31 + (low * 0x1p-63 + 0x1p-64);
 }
 
-/// Returns a bound on the error of a computed normal number r cos(t), relative to
-/// rounded_normal_spread(s), with which the caller multiplies it. u1: uniform number; r = sqrt(-2
-/// ln u1).
+/// Returns a bound on the error of a computed normal number r cos(t). It is relative: the caller
+/// multiplies it by rounded_normal_spread(s). u1: the uniform number from which r = sqrt(-2 ln u1)
+/// was computed.
 template <class D>
 CUDP_HD D rounded_normal_error(D u1, D r) {
   return 0x1p-52 * (r * 6.29 + (u1 * 0.5 + 0x1p-13) / (u1 * r));
 }
 
-/// Returns the factor of rounded_normal_error for standard deviation s. error_factor: 1, or more in
-/// tests to enlarge the error bound.
+/// Returns the number by which rounded_normal_error() is multiplied to bound the error of a normal
+/// number with standard deviation s. error_factor: 1, or more in tests to enlarge the bound.
 CUDP_HD double rounded_normal_spread(double s, double error_factor = 1.0) {
   return s * ((1.0 + 0x1p-9) * error_factor);
 }
 
-/// Returns true (or all ones) if the error bound is valid, so that a rounding can be decided at
-/// all. l = -2 ln u1; e: error bound.
+/// Returns true (in a SIMD vector: all bits set) if the error bound e is valid, so that a rounding
+/// can be decided at all. l: the computed -2 ln u1, with u1 the uniform number from which the
+/// normal number is made.
 template <class D>
 CUDP_HD auto rounded_normal_bounded(D l, D e) {
   return (l >= 0x1p-36) & (e >= 0.0) & (e < 0.5);
 }
 
-/// Adding this to x, |x| < 2^51, leaves the integer nearest to x in the low bits of the result.
+/// Constant to round doubles: if it is added to x, |x| < 2^51, the low bits of the result are the
+/// integer nearest to x.
 inline constexpr double kToInteger = 0x1.8p52;
 
-/// Returns true if n, next to x, is the nearest integer of all numbers within e of x. The 2^-40
-/// allows for the rounding of the sum.
+/// Returns true (in a SIMD vector: all bits set) if the integer n, the nearest one to x, is also
+/// the nearest integer to every number that differs from x by at most e. A margin of 2^-40 allows
+/// for the rounding error of the comparison itself.
 template <class D>
 CUDP_HD auto rounded_normal_decided(D x, D n, D e) {
   const D off = x - n;  // exact, or exact up to the product if the compiler fuses it

@@ -4,21 +4,23 @@
 
 namespace cudp {
 
-/// Coordinate-wise clipping (AdaCliP): returns one coordinate g~ of the mean gradient, g~ = scale
-/// released / b + m. released: that coordinate of the noisy sum of (g - m) / scale over the batch;
-/// b: expected batch size; m, scale: the coordinate's mean and scale.
+/// Coordinate-wise clipping (AdaCliP): returns one coordinate of the estimated mean gradient, g~ =
+/// scale * released / b + m. released: that coordinate of the noisy sum of (g - m) / scale over the
+/// batch, with g an example's gradient. b: expected batch size. m, scale: the coordinate's mean and
+/// scale.
 template <class L>
 CUDP_HD typename L::F restored_gradient(const StepScalars& s, typename L::F released,
                                         typename L::F scale, typename L::F mean) {
   return L::fma(scale * L::fill(s.inverse_batch), released, mean);
 }
 
-/// Updates the mean m and the variance s^2 of one coordinate (AdaCliP) after its mean gradient g
-/// was released:
+/// Updates the mean m and the variance s^2 of one gradient coordinate (AdaCliP) after a step has
+/// released the noisy mean gradient g in that coordinate:
 ///   m <- beta1 m + (1 - beta1) g,  s^2 <- beta2 s^2 + (1 - beta2) v,
 ///   v = clamp((g - m)^2 - (scale noise_std / b)^2, h1, h2), the variance of g that is not noise.
-/// b is the expected batch size; h1 and h2 are min_variance and max_variance. Unless `literal`, v
-/// is multiplied by b before the clamp, because g is a mean of about b gradients.
+/// b is the expected batch size; h1 and h2 are c.min_variance and c.max_variance. Unless c.literal,
+/// v is multiplied by b before the clamp, because g is a mean of about b gradients. deviation: s,
+/// the square root of the variance.
 template <class L>
 CUDP_HD void update_moments(const CoordinateSettings& c, const StepScalars& s, typename L::F g,
                             typename L::F scale, typename L::F& mean, typename L::F& deviation) {

@@ -8,16 +8,17 @@
 
 namespace cudp {
 
-/// Maximum number of steps per epoch, so that a random word is rejected with probability below
-/// 2^-8.
+/// Maximum number of steps per epoch. It keeps the probability below 2^-8 that a random word is
+/// rejected when an example's step is drawn.
 inline constexpr std::uint64_t kMaxEpochSteps = std::uint64_t{1} << 24;
 
-/// Writes, for each example, the step 0 .. steps - 1 of the epoch in which it is used. The step
-/// depends only on the random key, the epoch and the example's number i. Each step has the same
-/// probability, exactly: with w word i of the stream, the step is floor(w steps / 2^32), unless (w
-/// steps) mod 2^32 is below 2^32 mod steps (Lemire 2019, "Fast random integer generation in an
-/// interval"). Such a word is rejected; attempt k reads word i of the stream numbered (allocation |
-/// k << 8).
+/// Random allocation: writes for each example the number of the one step of the epoch, 0 .. steps -
+/// 1, in which the example is used. The step depends only on the random key, the epoch and the
+/// example's index i. All steps have exactly the same probability. With w the i-th word (32 random
+/// bits) of the stream, the step is floor(w steps / 2^32), unless (w steps) mod 2^32 is below 2^32
+/// mod steps (Lemire 2019, "Fast random integer generation in an interval"). In that case w is
+/// rejected, and the k-th further attempt uses the i-th word of another stream, number (allocation
+/// | k << 8).
 struct Allocate {
   RandomStream stream;  ///< Stream::allocation; its step is the number of the epoch
   std::uint32_t steps;  ///< steps of an epoch, 1..kMaxEpochSteps
@@ -26,13 +27,16 @@ struct Allocate {
   std::uint32_t* step;  ///< written: [end - begin]
 };
 
-/// Throws std::invalid_argument naming the member that is out of range. Requires end <= 2^32.
+/// Throws std::invalid_argument, with the name of the member, if a member is out of range. end must
+/// be at most 2^32.
 void validate(const Allocate& args);
 
-/// Returns 2^32 mod steps: the number of low words that are rejected.
+/// Returns 2^32 mod steps. A random word w is rejected if (w steps) mod 2^32 is below this number,
+/// so that all steps are equally likely.
 CUDP_HD std::uint32_t rejected_words(std::uint32_t steps) { return (0u - steps) % steps; }
 
-/// Returns the step of example i, whose first word is `word`. rejected: rejected_words(steps).
+/// Returns the step of the epoch to which example i is allocated. word: the first random word for
+/// the example, word i of the stream. rejected: the result of rejected_words(steps).
 CUDP_HD std::uint32_t allocated_step(RandomStream stream, std::int64_t i, std::uint32_t word,
                                      std::uint32_t steps, std::uint32_t rejected) {
   const auto purpose = static_cast<std::uint32_t>(stream.stream);

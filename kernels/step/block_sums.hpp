@@ -5,9 +5,10 @@
 
 namespace cudp {
 
-/// Partial sums of a batch's clipped gradients that a fused kernel has written: one array of d
-/// integers (a slab) for each thread block that had examples. An integer counts multiples of the
-/// spacing to which each gradient is rounded (SumScale::grid).
+/// Partial sums of a batch's clipped gradients that a fused kernel has written: for each thread
+/// block that had examples, one array of d integers (a slab), d being the number of parameters. An
+/// integer counts multiples of the grid, the power of two to whose multiples each gradient is
+/// rounded (SumScale::grid).
 struct BlockSums {
   Batch batch{};                        ///< fields as in FusedSum (kernels/fused/fused.hpp)
   const std::int32_t* slabs = nullptr;  ///< [blocks, d] partial sums; null if no fused kernel ran
@@ -15,7 +16,7 @@ struct BlockSums {
   int blocks = 0;
 };
 
-/// Returns the number of thread blocks that had examples, so whose partial sums exist.
+/// Returns the number of thread blocks that had examples. Only these have written a partial sum.
 CUDP_HD int written_slabs(const BlockSums& a) {
   const int stripes = (live_examples(a.batch) + a.stripe - 1) / a.stripe;
   return stripes < a.blocks ? stripes : a.blocks;

@@ -17,25 +17,30 @@
 
 namespace cudp {
 
-/// Parameters of the adaptive clipping norm C. All are public.
+/// Parameters of the adaptive clipping norm C, which follows a noisy count of the gradients that
+/// are not clipped. All are public.
 struct ClipRule {
-  /// gamma, the fraction of gradients that should not be clipped, in (0, 1).
+  /// gamma, the fraction of gradients that C should leave unclipped, in (0, 1).
   double target = 0.5;
   double rate = 0.2;       ///< eta > 0, learning rate of log C
   double min_clip = 1e-3;  ///< smallest and largest C, 0 < min_clip <= max_clip < 2^127
   double max_clip = 1e3;
   double expected_batch = 1.0;  ///< b, expected batch size; > 0
-  /// The noisy count is a multiple of this: a power of two, 2^-40 to 1/2.
+  /// Power of two, 2^-40 to 1/2, to whose multiples the noise on the count is rounded; the noisy
+  /// count is therefore a multiple of it.
   double grid = 0.5;
-  /// z_g >= 0: the noise on the sum of gradients has standard deviation z_g C sensitivity.
+  /// Noise multiplier z_g >= 0: the standard deviation of the noise on the sum of gradients is the
+  /// product z_g * C * sensitivity.
   double noise_multiplier = 1;
-  /// Largest change of the rounded sum by one example, as a multiple of C.
+  /// Largest change of the rounded sum of gradients by adding or removing one example, as a
+  /// multiple of C.
   double sensitivity = 1.0;
-  /// Whether StepScalars::inverse_batch is divided by C, so that updates do not grow with C.
+  /// Whether the mean gradient is divided by C (by way of StepScalars::inverse_batch), so that
+  /// updates do not grow with C.
   bool normalised = false;
 };
 
-/// Throws std::invalid_argument if a number is out of range.
+/// Throws std::invalid_argument if a member of the rule is out of range.
 inline void validate(const ClipRule& r) {
   if (!(r.target > 0 && r.target < 1 && r.rate > 0 && r.min_clip > 0 && r.min_clip <= r.max_clip &&
         r.max_clip < 0x1p127 && r.expected_batch > 0 && r.noise_multiplier >= 0 &&
@@ -63,13 +68,14 @@ CUDP_HD int floor_log2(double x) {
 #endif
 }
 
-/// Returns the spacing to whose multiples vectors with L2 norm up to max_norm are rounded before
-/// they are summed: 2^-20 times the largest power of two <= max_norm. Equals sum_grid(max_norm),
-/// bit-identical on the host and a device. Requires max_norm >= 2^-1000.
+/// Returns the grid of a sum of vectors with L2 norm up to max_norm: the power of two to whose
+/// multiples each number is rounded before it is added. It is 2^-20 times the largest power of two
+/// <= max_norm. Equals sum_grid(max_norm), but gives identical bits on the host and a device.
+/// Requires max_norm >= 2^-1000.
 CUDP_HD double sum_grid_of(double max_norm) { return power_of_two(floor_log2(max_norm) - 20); }
 
-/// Returns e^x to within an ulp, bit-identical on the host and a device; x is clamped to [-700,
-/// 700].
+/// Returns e^x to within an ulp (the distance between neighbouring doubles), with identical bits on
+/// the host and a device. x is first clamped to [-700, 700].
 CUDP_HD double same_exp(double x) {
   const double held = x < -700.0 ? -700.0 : x > 700.0 ? 700.0 : x;
   const double k = rint(held * 0x1.71547652b82fep+0);  // 1 / ln 2
@@ -93,7 +99,7 @@ CUDP_HD double same_exp(double x) {
   return e * power_of_two(static_cast<int>(k));
 }
 
-/// Returns the smallest float that is not below x. Requires x > 0 in the range of normal floats.
+/// Returns x, rounded up to a float. Requires x > 0 in the range of normal floats.
 CUDP_HD float float_not_below(double x) {
   const auto f = static_cast<float>(x);
   if (!(static_cast<double>(f) < x)) return f;
@@ -104,8 +110,9 @@ CUDP_HD float float_not_below(double x) {
 #endif
 }
 
-/// Returns the clipping norm of the step after one with clipping norm `clip`. noisy_count: that
-/// step's noisy count of unclipped gradients, as a multiple of r.grid.
+/// Returns the clipping norm of the next step. clip: clipping norm of the current step.
+/// noisy_count: the current step's noisy count of gradients that were not clipped, as a multiple of
+/// r.grid.
 CUDP_HD float next_clip(const ClipRule& r, float clip, std::int64_t noisy_count) {
   const double count = r.grid * static_cast<double>(static_cast<long long>(noisy_count));
   const double share = count / r.expected_batch + 0.5;
@@ -113,8 +120,8 @@ CUDP_HD float next_clip(const ClipRule& r, float clip, std::int64_t noisy_count)
   return static_cast<float>(next < r.min_clip ? r.min_clip : next > r.max_clip ? r.max_clip : next);
 }
 
-/// Returns the StepScalars of a step with clipping norm `clip`; s has the members that do not
-/// depend on it.
+/// Returns the scalars (learning rate, noise, ...) of a step with clipping norm `clip`. s: scalars
+/// of the step; those that depend on the clipping norm, such as the noise, are replaced.
 CUDP_HD StepScalars scalars_at(const ClipRule& r, float clip, StepScalars s) {
   s.noise_std = float_not_below(r.noise_multiplier * static_cast<double>(clip) * r.sensitivity);
   if (r.normalised) s.inverse_batch = s.inverse_batch / clip;
@@ -122,25 +129,26 @@ CUDP_HD StepScalars scalars_at(const ClipRule& r, float clip, StepScalars s) {
   return s;
 }
 
-/// Returns a step's clipping norm, and the power of two to whose multiples every number is rounded
-/// before it is added to the step's sum (the grid).
+/// Returns the clipping norm and the grid of a step: the power of two to whose multiples every
+/// number is rounded before it is added to the step's sum. clip: the clipping norm.
 CUDP_HD SumScale scale_at(float clip) {
   const double grid = sum_grid_of(static_cast<double>(clip));
   return {clip, static_cast<float>(1.0 / grid), grid};
 }
 
 /// Returns the noisy count of unclipped gradients as a multiple of r.grid. halves: twice the sum
-/// over the batch of b_i - 1/2, b_i = 1 if gradient i was not clipped, else 0; noise: a multiple of
-/// r.grid, too. Arithmetic is modulo 2^64, as in every release.
+/// over the batch's examples of b - 1/2, with b = 1 if the example's gradient was not clipped, else
+/// 0. noise: also a multiple of r.grid. Arithmetic is modulo 2^64, as for every value that is
+/// released.
 CUDP_HD std::int64_t noisy_count_of(const ClipRule& r, std::uint64_t halves, std::int64_t noise) {
   const auto units_of_half =
       static_cast<std::uint64_t>(static_cast<unsigned long long>(0.5 / r.grid));
   return static_cast<std::int64_t>(halves * units_of_half + static_cast<std::uint64_t>(noise));
 }
 
-/// Returns twice the sum of b_i - 1/2 over `examples` examples, modulo 2^64, with b_i = 1 if
-/// gradient i was not clipped, else 0. `clipped` gradients were clipped, `non_finite` were not
-/// finite.
+/// Returns twice the sum over `examples` examples of b - 1/2, modulo 2^64, with b = 1 if the
+/// example's gradient was not clipped, else 0. `clipped` of the gradients were clipped, and
+/// `non_finite` of them were not finite.
 CUDP_HD std::uint64_t halves_of(std::uint64_t examples, std::uint64_t clipped,
                                 std::uint64_t non_finite) {
   return examples - 2 * (clipped + non_finite);

@@ -6,8 +6,9 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Writes number j of a step's noisy sum to a.released, or updates parameter j with it if that is
-/// null. units: the batch's sum plus noise, as a multiple of `grid`. Sets sum[j] = 0.
+/// Releases number j of a step's noisy sum: writes it to a.released, or, if that pointer is null,
+/// updates parameter j with it. units: the batch's sum plus noise, as an integer multiple of
+/// `grid`. Sets sum[j] = 0 for the next step.
 template <OptimizerKind kind>
 __device__ __forceinline__ void release_number(const FinishStep& a, const StepScalars& s,
                                                double grid, std::int64_t j, FixedPoint units) {
@@ -20,9 +21,11 @@ __device__ __forceinline__ void release_number(const FinishStep& a, const StepSc
     update_number<kind>(a.update, s, j, released);
 }
 
-/// Adds the noise `tried` to numbers i and i + 16 of a step's sum and releases them. If the noise
-/// is not certain (tried.decided is false), only marks the pair, for the host to compute. even,
-/// odd: partial sums of the two numbers, which are added to a.sum first.
+/// Adds noise to numbers i and i + 16 of a step's sum, and releases them (writes them out or
+/// updates the parameters with them). tried: the noise for both, a pair of normal numbers that are
+/// rounded to integers. If their rounding is not certain (tried.decided is false), the pair is only
+/// marked, and the host computes it later. even, odd: partial sums of the two numbers, which are
+/// added to a.sum first.
 template <OptimizerKind kind>
 __device__ __forceinline__ void release_pair(const FinishStep& a, const StepScalars& s, double grid,
                                              std::int64_t i, const TriedPair& tried, long long even,
@@ -45,8 +48,9 @@ __device__ __forceinline__ void release_pair(const FinishStep& a, const StepScal
                          static_cast<FixedPoint>(odd) + static_cast<FixedPoint>(tried.k.odd));
 }
 
-/// Adds up the batch's loss, norms and counts and, if the clipping norm is adaptive, the noisy
-/// count of unclipped gradients. Called by one block. partial: shared memory, one double per warp.
+/// Adds up the batch's losses, gradient norms and counts of examples and, if the clipping norm is
+/// adaptive, computes the noisy count of unclipped gradients. Called by one block only. partial:
+/// shared memory, one double per warp.
 __device__ __forceinline__ void finish_tally(const FinishStep& a, double* partial) {
   tally_batch(a.unfinished.tally, partial);
   if (threadIdx.x != 0 || a.cursor->adapts_clip_norm == 0) return;
@@ -55,15 +59,16 @@ __device__ __forceinline__ void finish_tally(const FinishStep& a, double* partia
       a.cursor->clip, halves_of(*a.unfinished.tally.total) - a.cursor->halves, step.count_noise);
 }
 
-/// Returns the random stream of the current step's noise.
+/// Returns the random stream of the noise of the current step.
 __device__ __forceinline__ RandomStream noise_stream(const FinishStep& a) {
   RandomStream stream = a.noise;
   stream.step = a.cursor->step;
   return stream;
 }
 
-/// Computes pair p (0..3) of rounded normals from the 16 words of a generator block, which make
-/// four pairs. s: their standard deviation.
+/// Computes one pair of rounded normals (normal random numbers with standard deviation s, rounded
+/// to integers) from the 16 words of a generator block. The words make four pairs; p (0..3) is the
+/// number of the pair.
 __device__ __forceinline__ TriedPair try_pair_of(const std::uint32_t (&word)[16], int p, double s) {
   std::uint32_t own[4];
   CUDP_UNROLL for (int w = 0; w < 4; ++w) {
@@ -109,13 +114,15 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   }
 }
 
-/// Partial sums of the two numbers of a gradient whose noise is one pair of rounded normals.
+/// Partial sums of two numbers of a gradient, those whose noise is the same pair of rounded
+/// normals.
 struct PairSum {
   long long even, odd;
 };
 
-/// Adds up numbers i and i + 16 of every step-th slab from slab `first` on (a slab is the partial
-/// sum of one thread block). A thread has the loads of 11 slabs in flight at once.
+/// Adds up numbers i and i + 16 of slabs first, first + step, first + 2 step, ... below `slabs`. A
+/// slab is the partial sum of the batch's gradients by one thread block. A thread loads from 11
+/// slabs at a time.
 __device__ __forceinline__ PairSum sum_of_slabs(const FinishStep& a, int first, int step, int slabs,
                                                 std::int64_t i) {
   constexpr int kAtOnce = 11;
@@ -221,8 +228,8 @@ __global__ void finish_pairs_kernel(FinishPairs a) {
 using FinishKernel = void (*)(FinishStep);
 using FinishPairsKernel = void (*)(FinishPairs);
 
-/// Returns the kernel for a kind of optimizer, for steps with or without partial sums of a fused
-/// kernel.
+/// Returns the kernel that finishes steps with this kind of optimizer. has_slabs: whether partial
+/// sums of a fused kernel (slabs) must be added up first.
 inline FinishKernel finish_kernel_of(OptimizerKind kind, bool has_slabs = false) {
   return with_kind(kind, [has_slabs](auto k) -> FinishKernel {
     return has_slabs ? finish_slabs_kernel<k.value> : finish_kernel<k.value>;

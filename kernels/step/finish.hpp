@@ -22,19 +22,19 @@
 
 namespace cudp {
 
-/// Partial results of a batch that finish_kernel has yet to add: partial sums of gradients, and the
-/// loss, norm and counts of examples.
+/// Partial results of a batch that finish_kernel adds up: partial sums of gradients, and the
+/// losses, gradient norms and counts of examples.
 struct Unfinished {
   BlockSums sums{};
   TallyBatch tally{};  ///< losses and counts to add; total is null if nothing is counted
 };
 
-/// Finishes a step with n parameters. Computes the noisy sum r_j = grid (S_j + K_j) for each
-/// parameter j, writes it to `released` or updates parameter j with it, and sets sum[j] = 0. S_j
-/// and K_j are integers, and grid is StepCursor::scale.grid. S_j is sum[j] plus the partial sums
-/// that are still to be added. K_j is the noise, a normal random number that is rounded to an
-/// integer. If double precision is too coarse to decide the rounding, only sum[j] = S_j is written,
-/// and the host decides later (see the head of this file).
+/// Finishes a step with n parameters. For each parameter j, computes the noisy sum r_j = grid (S_j
+/// + K_j), writes it to `released` or updates parameter j with it, and sets sum[j] = 0. S_j and K_j
+/// are integers, and grid is the power of two to whose multiples gradients are rounded
+/// (StepCursor::scale.grid). S_j is sum[j] plus the partial sums in `unfinished`. K_j is the noise,
+/// a normal random number rounded to an integer. If double precision is too coarse to decide that
+/// rounding, only S_j is written, to sum[j], and the host computes K_j later.
 struct FinishStep {
   StepCursor* cursor;
   FixedPoint* sum;        ///< [n], sum of the batch's contributions, as multiples of the grid
@@ -48,35 +48,38 @@ struct FinishStep {
   ListedStep* list = nullptr;  ///< [steps of the run]; null if the clipping norm is fixed
 };
 
-/// Pair of rounded normals that a device could not decide and the host has computed: pair number
-/// `pair` of step number `step`.
+/// Pair of noise numbers (rounded normals) whose rounding a device could not decide, as computed by
+/// the host. It is pair number `pair` of step number `step`.
 struct DecidedPair {
   std::uint64_t step;
   std::uint32_t pair;
   RoundedPair k;
 };
-/// Completes the numbers of a step whose noise the host has computed.
+/// Finishes those numbers of a step's sum that a device left unfinished, with noise that the host
+/// has computed.
 struct FinishPairs {
   FinishStep step;           ///< arguments that the step was launched with
   const DecidedPair* pairs;  ///< [count], no pair twice
   std::uint32_t count;
 };
 
-/// Returns the number of pairs of rounded normals for n numbers: 64 for each 128 numbers, so some
-/// pairs at the end may be unused.
+/// Returns the number of pairs of rounded normals that are generated as noise for n numbers: 64 for
+/// every 128 numbers, rounded up, so some pairs at the end may be unused.
 inline std::int64_t rounded_pairs(std::int64_t n) { return (n + 127) / 128 * 64; }
-/// Returns the number of 32-bit words for one bit per pair.
+/// Returns the number of 32-bit words of an array with one bit for each pair of noise numbers, for
+/// n numbers.
 inline std::int64_t words_of_pairs(std::int64_t n) { return rounded_pairs(n) / 32; }
 
-/// Returns the pairs whose bit in `undecided` is set, computed on the host in multiple precision:
-/// 20 us each. undecided: FinishStep::undecided, [words_of_pairs(n)]; at: StepCursor after the
-/// step; noise: FinishStep::noise. Throws std::runtime_error if the random generator is broken.
+/// Computes on the host, in multiple precision (20 us each), the pairs of noise numbers whose bit
+/// in `undecided` is set. undecided: the array FinishStep::undecided, [words_of_pairs(n)]. at: the
+/// progress of the run after the step. noise: the random stream FinishStep::noise. Throws
+/// std::runtime_error if the random generator does not work.
 std::vector<DecidedPair> decided_pairs(const std::vector<std::uint32_t>& undecided,
                                        const StepCursor& at, RandomStream noise);
 
-/// Largest number of parameters for which a thread computes one pair of rounded normals, and not
-/// all four of a generator block. Each generator block is then computed four times, but a small
-/// model keeps the whole device busy.
+/// Largest number of parameters for which each thread computes one pair of noise numbers. A block
+/// of the random generator gives four pairs, so each block is then generated four times, but even a
+/// small model keeps the whole device busy. With more parameters a thread computes all four.
 inline constexpr std::int64_t kPairwise = std::int64_t{1} << 17;
 
 inline void validate(const FinishStep& a) {
@@ -91,11 +94,11 @@ inline void validate(const FinishPairs& a) {
   validate(a.step);
   expect(a.pairs && a.count > 0, "finish pairs: expected pairs");
 }
-/// Threads of a block of finish_slabs_kernel: one warp makes noise and releases 32 pairs of
-/// numbers, three warps add up partial sums.
+/// Number of threads per block of finish_slabs_kernel: one warp makes the noise and releases 32
+/// pairs of numbers, and three warps add up partial sums of gradients.
 inline constexpr unsigned kSlabThreads = 128;
 
-/// Launch shape with small blocks, so that small models use the whole device.
+/// Returns a launch shape with small blocks, so that small models also use the whole device.
 inline LaunchShape launch_shape(const FinishStep& a) {
   const bool has_slabs = a.unfinished.sums.slabs != nullptr;
   LaunchShape shape = strided_shape(rounded_pairs(a.n) / (a.by_pairs ? 1 : 4), has_slabs ? 32 : 64);

@@ -9,7 +9,8 @@
 
 namespace cudp {
 
-/// Byte offset and format of one parameter in the packed copy of the parameters.
+/// Byte offset and number format of one parameter in the packed copy of the parameters that a fused
+/// kernel reads.
 struct PackedPlace {
   std::uint32_t word;  ///< byte offset in the low 30 bits, and the two flags below
 
@@ -19,14 +20,15 @@ struct PackedPlace {
   CUDP_HD constexpr bool has_low() const { return (word & kHasLow) != 0; }
 };
 
-/// Packed copy of the parameters in device memory, and the offset of each parameter in it.
+/// Packed copy of the parameters in device memory, in the order and number formats in which a fused
+/// kernel reads them; and the offset of each parameter in it.
 struct PackedImage {
   const PackedPlace* places = nullptr;  ///< [parameters]; null: there is no packed copy
   unsigned char* bytes = nullptr;
   std::uint32_t low = 0;  ///< distance from the high to the low fp16 part of a parameter [bytes]
 };
 
-/// Writes all n parameters to the packed copy.
+/// Writes all n parameters to the packed copy that a fused kernel reads.
 struct PackParameters {
   PackedImage image;
   const float* parameters;  ///< [n], values of all parameters

@@ -19,17 +19,19 @@ struct Poisson {
   bool operator==(const Poisson&) const = default;
 };
 
-/// Importance sampling: every example is drawn independently with its own probability, which
-/// follows from the norm of its gradient when that was last computed. The norms of all drawn
-/// examples are stored.
+/// Importance sampling (DPIS): every example is drawn independently, with a probability that
+/// follows from the norm of its gradient when that was last computed. A drawn example is a
+/// candidate: a second stage accepts or rejects it. The current norms of all drawn examples are
+/// stored.
 struct Candidates {
   ImportanceRule rule = {};
   bool operator==(const Candidates&) const = default;
 };
 
-/// Random allocation: every example is drawn in exactly one of the steps of an epoch, each with the
-/// same probability, independently of other examples and anew in each epoch (allocation.hpp). Epoch
-/// e has steps e steps .. e steps + steps - 1.
+/// Random allocation: in each epoch of `steps` steps every example is drawn in exactly one step.
+/// All steps are equally likely, and the choice is independent of other examples and of other
+/// epochs. Epoch number e consists of the steps with numbers from e * steps to e * steps + steps -
+/// 1.
 struct Allocation {
   std::uint64_t steps = 1;  ///< steps of an epoch, 1..2^24; public
   bool operator==(const Allocation&) const = default;
@@ -37,8 +39,8 @@ struct Allocation {
 
 using Draw = std::variant<Poisson, Candidates, Allocation>;
 
-/// Returns the probability that a step draws an example; 0 for importance sampling (Candidates),
-/// where it differs between examples.
+/// Returns the probability with which a step draws an example. Returns 0 for importance sampling,
+/// where the probability differs between examples.
 inline double rate_of(const Draw& draw) {
   if (const auto* const poisson = std::get_if<Poisson>(&draw))
     return static_cast<double>(poisson->threshold) * 0x1p-32;
@@ -46,8 +48,8 @@ inline double rate_of(const Draw& draw) {
   return allocation != nullptr ? 1.0 / static_cast<double>(allocation->steps) : 0.0;
 }
 
-/// Settings of an adaptive step size: the learning rate is divided by b_t, with b_t^2 = b_{t-1}^2 +
-/// max(beta_t |g_t|^2, nu) and g_t the released gradient of step t (AdaGrad-norm).
+/// Settings of an adaptive step size (AdaGrad-norm): the learning rate of step t is divided by b_t,
+/// with b_t^2 = b_{t-1}^2 + max(beta_t |g_t|^2, nu). g_t is the mean gradient that step t releases.
 struct StepSizeSettings {
   double weight = 1.0;       ///< beta_t = max(weight / (1 + t % period), 1); >= 0
   std::uint64_t period = 1;  ///< period of beta_t [steps], > 0
@@ -59,8 +61,8 @@ enum class OptimizerKind { sgd, momentum, nesterov, adam, adamw };
 
 /// Returns whether an optimizer keeps a momentum buffer or a first moment (TrainState::moment1).
 CUDP_HD constexpr bool has_first_moment(OptimizerKind kind) { return kind != OptimizerKind::sgd; }
-/// Returns whether an optimizer keeps a second moment (TrainState::moment2), and so corrects the
-/// bias of both moments.
+/// Returns whether an optimizer keeps a second moment (TrainState::moment2). Such optimizers also
+/// correct the bias of both moments.
 CUDP_HD constexpr bool has_second_moment(OptimizerKind kind) {
   return kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
 }
@@ -71,7 +73,8 @@ struct OptimizerSettings {
   float beta1 = 0.9f;     ///< decay rate of the first moment, for adam and adamw
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
-  /// Weight decay: weight_decay * theta is added to the released gradient; decoupled in adamw.
+  /// Weight decay: weight_decay * theta, with theta the parameter, is added to the released
+  /// gradient; in adamw the parameter is decayed directly instead (decoupled weight decay).
   float weight_decay = 0.0f;
   bool keep_average = false;  ///< keep a moving average of the parameters (TrainState::average)
   bool operator==(const OptimizerSettings&) const = default;
@@ -80,37 +83,38 @@ struct OptimizerSettings {
 struct StepRecipe {
   Draw draw = Poisson{};
   Contribution contribution = ClippedGradient{};
-  /// Adaptive step size; empty: StepScalars::learning_rate is used as is.
+  /// Settings of the adaptive step size; if empty, StepScalars::learning_rate is used as it is.
   std::optional<StepSizeSettings> step_size = std::nullopt;
   OptimizerSettings optimizer = {};
   bool operator==(const StepRecipe&) const = default;
 };
 static_assert(std::is_trivially_copyable_v<StepRecipe>, "a rank or a device is sent it as bytes");
 
-/// Returns whether a run can switch from recipe a to b with the same state: the same kinds of draw
-/// and contribution, and optimizers with the same moments.
+/// Returns whether a run can switch from recipe a to recipe b and keep its state. That requires the
+/// same kind of draw, the same kind of contribution, and optimizers that keep the same moments.
 bool keeps_the_same(const StepRecipe& a, const StepRecipe& b);
 
-/// Numbers of one step that are known before it runs, such as its learning rate. All of them are
-/// public.
+/// Numbers of a single step, such as the learning rate, that are known before the step runs. All of
+/// them are public.
 struct StepScalars {
   float learning_rate;  ///< divided by the adaptive step size's b_t if StepRecipe::step_size is set
   float noise_std;      ///< standard deviation of the noise on each coordinate of the sum
   float inverse_batch;  ///< 1 / expected batch size
   float bias1;          ///< 1 / (1 - beta1^t) and 1 / (1 - beta2^t) for adam and adamw, else 1
   float bias2;
-  /// Weight of the old value in the moving average of the parameters at this step; unused if no
+  /// Weight of the old value in the moving average of the parameters at this step. Not used if no
   /// average is kept.
   float ema_decay;
-  /// Clipping norm C, finite and > 0; determines the spacing to whose multiples gradients are
-  /// rounded. Used only if the contribution is a ClippedGradient.
+  /// Clipping norm C, finite and > 0. The grid, the power of two to whose multiples gradients are
+  /// rounded, follows from it. Used only if the contribution is a ClippedGradient.
   float clip_norm;
 };
 
-/// Throws std::invalid_argument unless draw and contribution match and all numbers are in range.
+/// Throws std::invalid_argument if the recipe's draw and contribution do not fit each other, or a
+/// number is out of range.
 void validate(const StepRecipe& recipe);
-/// Checks a step's numbers: noise_std must be 0, or 2^16 to 2^40 times the spacing (grid) to whose
-/// multiples the sum is rounded. Throws std::invalid_argument.
+/// Throws std::invalid_argument if a scalar of the step is out of range. noise_std must be 0, or
+/// 2^16 to 2^40 times the grid, the power of two to whose multiples the sum is rounded.
 void validate(const StepRecipe& recipe, const StepScalars& scalars);
 
 }  // namespace cudp

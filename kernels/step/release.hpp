@@ -6,16 +6,16 @@
 
 namespace cudp {
 
-/// Release of a sum of clipped gradients with d numbers: released[j] = grid (S_j + K_j). S_j =
-/// sum[where[j]] is the sum in units of `grid`; K_j, the noise, is the integer nearest to a normal
-/// number with standard deviation noise_std / grid (number j of the stream `noise`,
-/// random/rounded_normal.hpp). All are integers modulo 2^64. The result equals that of the
-/// continuous Gaussian mechanism, grid S + noise_std Z, rounded to a multiple of `grid`.
+/// Adds noise to a sum of clipped gradients with d numbers: released[j] = grid * (S_j + K_j). S_j =
+/// sum[where[j]] is the sum as an integer multiple of `grid`. K_j, the noise, is an integer: a
+/// normal number with standard deviation noise_std / grid, rounded to nearest (number j of the
+/// rounded normals of the stream `noise`). The arithmetic is modulo 2^64. The result equals that of
+/// the continuous Gaussian mechanism, grid S + noise_std Z, rounded to a multiple of `grid`.
 struct ReleaseSum {
   const std::int64_t* sum;    ///< sum in units of `grid`, in the engine's own order of parameters
   const std::int32_t* where;  ///< [d], index of parameter j in sum; null: the same order
   double grid;                ///< a power of two; the released numbers are multiples of it
-  /// Standard deviation of the noise: 0 for none, otherwise 2^16 to 2^40 times grid.
+  /// Standard deviation of the noise: 0 for no noise, otherwise 2^16 to 2^40 times grid.
   float noise_std;
   RandomStream noise;
   std::int64_t begin;  ///< first parameter, a multiple of 256
@@ -25,7 +25,8 @@ struct ReleaseSum {
 
 /// Throws std::invalid_argument unless noise_std is 0, or 2^16 to 2^40 times grid.
 void check_noise(double grid, float noise_std);
-/// Throws std::invalid_argument naming the member that is missing or out of range.
+/// Throws std::invalid_argument, with the name of the member, if a member is missing or out of
+/// range.
 void validate(const ReleaseSum& args);
 
 }  // namespace cudp

@@ -17,8 +17,8 @@ __device__ __forceinline__ std::int64_t sample_tiles(const SampleArgs& a) {
   return (a.end - a.begin + 255) / 256;
 }
 
-/// In a launch that draws the batches of several steps: replaces the arguments by those of the
-/// blockIdx.y-th step.
+/// For a launch that draws the batches of several consecutive steps, one per blockIdx.y: changes
+/// the arguments so that they are those for this block's step.
 __device__ __forceinline__ void choose_step(SampleArgs& a, SampleSpace& space) {
   const std::int64_t step = blockIdx.y;
   const std::int64_t tiles = sample_tiles(a);
@@ -29,16 +29,17 @@ __device__ __forceinline__ void choose_step(SampleArgs& a, SampleSpace& space) {
   space.count += step;
 }
 
-/// Returns the index of the example with this number, or kHeldOut. kNumbered: whether rows are held
-/// out (a.index is not null).
+/// Returns the index in the training set of the example with this number in the random stream;
+/// kHeldOut if the example is held out and never drawn. kNumbered: whether examples are held out,
+/// so that the array a.index is given.
 template <bool kNumbered>
 __device__ __forceinline__ std::uint32_t index_of(const SampleArgs& a, std::int64_t number) {
   if constexpr (kNumbered) return a.index[number - a.first];
   return static_cast<std::uint32_t>(number - a.first);
 }
 
-/// Poisson sampling: returns whether an example is drawn if its upper 16 random bits equal those of
-/// the threshold, so that its lower 16 bits decide.
+/// Poisson sampling: returns whether an example is drawn. Called only if its upper 16 random bits
+/// equal those of the threshold, so that its lower 16 bits decide.
 __device__ __forceinline__ bool drawn_by_lower_bits(const SampleArgs& a, std::int64_t example) {
   std::uint32_t word[16];
   const auto block =
@@ -54,8 +55,8 @@ __device__ __forceinline__ bool drawn_by_lower_bits(const SampleArgs& a, std::in
   return half < (a.threshold & 0xffff);
 }
 
-/// Poisson sampling: returns 16 bits; bit r tells whether example first + 16 r is drawn. half(r):
-/// upper 16 random bits of that example.
+/// Poisson sampling of 16 examples: bit r of the result is 1 if example first + 16 r is drawn.
+/// half(r) returns the upper 16 random bits of that example.
 template <class Half>
 __device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::int64_t first,
                                                     Half&& half) {
@@ -73,8 +74,9 @@ __device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::in
   return below;
 }
 
-/// Random allocation: bit r of the result tells whether example first + 16 r is allocated to step
-/// `step` of its epoch. word [16]: the examples' random words, used unless a.allocated is given.
+/// Random allocation of 16 examples: bit r of the result is 1 if example first + 16 r is used in
+/// step `step` of its epoch. word [16]: the examples' random words, which are used unless the array
+/// a.allocated has the examples' steps.
 __device__ __forceinline__ unsigned allocated_of_column(const SampleArgs& a, std::int64_t first,
                                                         const std::uint32_t* word,
                                                         std::uint32_t step) {
@@ -91,9 +93,11 @@ __device__ __forceinline__ unsigned allocated_of_column(const SampleArgs& a, std
   return column;
 }
 
-/// First kernel of sampling: writes which examples are drawn, and the number drawn in each tile.
-/// kAllocated: by random allocation (a.epoch_steps > 0). Drawing again after a rejected word takes
-/// many registers, which the other samplers would lose. kNumbered: see index_of().
+/// First kernel of sampling: writes one bit per example, whether it is drawn, and the number of
+/// drawn examples in each tile of 256. kAllocated: whether examples are drawn by random allocation.
+/// It is a template argument because drawing again after a rejected word needs many registers,
+/// which the other kinds of sampling should not lose. kNumbered: whether examples are held out, so
+/// that the array a.index is given.
 template <bool kAllocated, bool kNumbered>
 __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
   choose_step(a, space);
@@ -210,8 +214,9 @@ __global__ inline void sample_scan_kernel(SampleArgs a, SampleSpace space) {
   if (threadIdx.x == 0) space.counts[tiles] = before;
 }
 
-/// Returns the number of examples drawn in tiles first .. end - 1 to every thread of the block.
-/// Every thread must call it. partial: shared memory, one word per warp.
+/// Returns the number of examples drawn in tiles first .. end - 1 (a tile is 256 examples). Every
+/// thread of the block must call it, and every thread gets the result. partial: shared memory, one
+/// word per warp.
 __device__ __forceinline__ std::uint32_t drawn_in(const SampleSpace& space, std::int64_t first,
                                                   std::int64_t end, std::uint32_t* partial) {
   std::uint32_t sum = 0;
@@ -219,9 +224,9 @@ __device__ __forceinline__ std::uint32_t drawn_in(const SampleSpace& space, std:
   return next_block_sum(sum, partial);
 }
 
-/// Starts the next step of a run with a batch of `drawn` examples, by advancing the cursor. Called
-/// by one thread of one block. Returns the number of examples that the step sums: `drawn`, or 0 if
-/// the step must not run.
+/// Starts the next step of a run, whose batch has `drawn` examples, by advancing the cursor (the
+/// run's progress in device memory). Called by one thread of one block. Returns the number of
+/// examples that the step sums: `drawn`, or 0 if the step must not run.
 __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, std::uint32_t drawn) {
   StepCursor& c = *space.cursor;
   c.active = 0;

@@ -8,23 +8,26 @@
 
 namespace cudp {
 
-/// Number of examples whose upper 16 random bits come from the same tile of 256 words.
+/// Number of consecutive examples that get their upper 16 random bits from one tile of 256 words of
+/// 32 bits.
 inline constexpr std::int64_t kSampleTile = 512;
-/// Index of the first word of the stream that is used for lower 16 random bits.
+/// Index in the random stream of the first word that is used for the lower 16 random bits of
+/// examples.
 inline constexpr std::int64_t kLowerBits = std::int64_t{1} << 31;
 
-/// Value in SampleArgs::index for an example that is held out, so never drawn.
+/// Value in SampleArgs::index for an example that is held out, so that it is never drawn.
 inline constexpr std::uint32_t kHeldOut = 0xffffffffu;
 
-/// Poisson sampling: every example is drawn independently with probability threshold / 2^32
-/// exactly: if a number of 32 random bits is below `threshold`. The number's upper 16 bits are one
-/// half of word 256 (i / 512) + i % 256 of the stream: the low half if i % 512 < 256, otherwise the
-/// high half. Its lower 16 bits are the same half of the word 2^31 further. They are generated only
-/// for the one example in 65,536 whose upper bits equal the threshold's. No two examples share a
-/// bit: i is below 2^32, so upper bits are in words below 2^31.
+/// Arguments of a kernel that draws a batch. With Poisson sampling every example is drawn
+/// independently with probability threshold / 2^32, exactly: example i is drawn if a number of 32
+/// random bits is below `threshold`. The upper 16 bits of that number are one half of word 256
+/// floor(i / 512) + i % 256 of the stream: the low half if i % 512 < 256, otherwise the high half.
+/// Its lower 16 bits are the same half of the word that is 2^31 further in the stream. They are
+/// generated only if the upper bits equal those of the threshold, for one example in 65,536. No two
+/// examples share a bit: i is below 2^32, so all upper bits are in words below 2^31.
 ///
-/// Importance sampling (norms is not null; importance.hpp): example i is drawn if word i of the
-/// stream is below candidate_threshold(rule, norms[i]).
+/// With importance sampling (norms is not null), example i is drawn if word i of the stream is
+/// below candidate_threshold(rule, norms[i]).
 struct SampleArgs {
   RandomStream stream;      ///< Stream::sampling at this step
   std::uint64_t threshold;  ///< 0..2^32; the sampling rate is threshold / 2^32
@@ -34,22 +37,25 @@ struct SampleArgs {
   const float* norms = nullptr;  ///< norms of examples first to end - 1, or null
   ImportanceRule rule = {};      ///< used with norms only
   std::int64_t first = 0;        ///< example with index 0 in drawn and norms, at most begin
-  /// Random allocation (allocation.hpp), on a device: number of steps of an epoch; 0 for the other
-  /// draws. The stream is then Stream::allocation, and its step is the step that is drawn.
+  /// Number of steps of an epoch with random allocation, on a device; 0 for the other kinds of
+  /// sampling. With random allocation the stream must be Stream::allocation, and its step is the
+  /// step whose batch is drawn.
   std::uint32_t epoch_steps = 0;
-  /// Each example's step of the epoch, from `first` on, written by Allocate; null: computed.
+  /// The step of the epoch in which each example is used, from example `first` on, as written by
+  /// Allocate. Null: the kernel computes the steps.
   const std::uint32_t* allocated = nullptr;
-  /// Index in drawn and norms of each example first, first + 1, ..., end - 1, ascending; kHeldOut:
-  /// the example is never drawn. Null: they are consecutive. CUDA only.
+  /// Index in `drawn` and `norms` of each of the examples first, first + 1, ..., end - 1,
+  /// ascending; kHeldOut for an example that is never drawn. Null: the indices are consecutive.
+  /// CUDA only.
   const std::uint32_t* index = nullptr;
 };
 
-/// Scratch memory and result of sampling on a device. A tile is 256 examples: tiles = ceil((end -
-/// begin) / 256).
+/// Scratch memory and result of sampling on a device. A tile is 256 examples; there are tiles =
+/// ceil((end - begin) / 256) of them.
 ///
-/// A launch without a cursor draws the batches of gridDim.y consecutive steps, from the step of
-/// SampleArgs::stream on. Then every array has a part for each step: flags [steps, tiles, 16],
-/// counts [steps, tiles + 1], count [steps], drawn [steps, list_size].
+/// If `cursor` is null, a launch may draw the batches of several consecutive steps, gridDim.y of
+/// them, from the step of SampleArgs::stream on. Every array then has a part for each step: flags
+/// [steps, tiles, 16], counts [steps, tiles + 1], count [steps], drawn [steps, list_size].
 struct SampleSpace {
   std::uint16_t* flags;   ///< [tiles, 16], bit l of row r: example 16 r + l of the tile is drawn
   std::uint32_t* counts;  ///< [tiles + 1], number drawn in each tile; if scanned: number drawn
@@ -58,8 +64,9 @@ struct SampleSpace {
   bool scanned = false;   ///< sample_scan_kernel runs between the two kernels
   std::uint32_t list_size = 0xffffffffu;  ///< capacity of a step's list; the rest is only counted
   std::uint64_t* first = nullptr;         ///< written: number of the first step; or null
-  /// Progress of the run whose next step is drawn and started. Null: draws the step of
-  /// SampleArgs::stream and starts none; the members below are not used.
+  /// Progress of the run: the kernel draws the batch of the run's next step and starts that step.
+  /// Null: the kernel draws the batch of the step of SampleArgs::stream and starts no step; the
+  /// members below are then not used.
   StepCursor* cursor = nullptr;
   ListedStep* list = nullptr;  ///< [steps of the run]
   std::uint32_t capacity = 0;  ///< a larger batch makes the run fail
@@ -69,7 +76,7 @@ struct SampleSpace {
   const Tally* counted = nullptr;    ///< totals so far; used if the clipping norm is adaptive
 };
 
-/// Batches of consecutive steps, drawn ahead.
+/// Batches of consecutive steps that were drawn before the steps run.
 struct BatchesAhead {
   const std::uint64_t* first;     ///< number of the first of the steps
   const std::uint32_t* counts;    ///< [steps], number of examples drawn in each
@@ -78,11 +85,13 @@ struct BatchesAhead {
   std::uint32_t steps;
 };
 
-/// Number of tiles (4 M examples) above which sample_scan_kernel computes each tile's offset in the
-/// list; below, each block of the second kernel computes its own.
+/// Number of tiles of 256 examples (4 million examples in all) above which a separate kernel,
+/// sample_scan_kernel, computes where each tile's drawn examples begin in the list. With fewer
+/// tiles, each block of the second sampling kernel computes this for itself.
 inline constexpr std::int64_t kScannedTiles = std::int64_t{1} << 14;
 
-/// Throws std::invalid_argument naming the member that is out of range. Requires end <= 2^32.
+/// Throws std::invalid_argument, with the name of the member, if a member is out of range. end must
+/// be at most 2^32.
 void validate(const SampleArgs& args);
 
 }  // namespace cudp

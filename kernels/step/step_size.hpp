@@ -10,8 +10,9 @@
 
 namespace cudp {
 
-/// Returns b^2 of the adaptive step size after step `step`. sum: b^2 before it; squared_norm:
-/// |g~|^2 of its released mean gradient g~.
+/// Returns b^2 after step `step`, where b is the number by which the adaptive step size divides the
+/// learning rate. sum: b^2 before the step. squared_norm: |g~|^2 of the step's released mean
+/// gradient g~.
 CUDP_HD double grown_step_size_sum(const StepSizeSettings& s, std::uint64_t step, double sum,
                                    double squared_norm) {
   double beta = s.weight / static_cast<double>(1 + step % s.period);
@@ -20,11 +21,12 @@ CUDP_HD double grown_step_size_sum(const StepSizeSettings& s, std::uint64_t step
   return sum + (growth > s.min_growth ? growth : s.min_growth);
 }
 
-/// Squared norm of the released mean gradient g~ = released / (expected batch size), in one partial
-/// sum per thread block: parts[k] is the sum of g~_j^2 over the coordinates j that block k reads.
-/// update_kernel adds the parts up. The launch shape alone determines the coordinates of a block
-/// and the order of additions. Writes no parts if the whole gradient is not released yet, or if the
-/// step's update is already made. Sets StepCursor::may_update to 1 if it wrote them, else to 0.
+/// Computes the squared norm of the released mean gradient g~ = released / (expected batch size),
+/// as one partial sum per thread block: parts[k] is the sum of g~_j^2 over the coordinates j that
+/// block k reads. The update kernel later adds the parts. Which coordinates a block reads, and the
+/// order of additions, depend on the launch shape only. Writes no parts if the whole gradient is
+/// not released yet, or if the parameters are already updated in this step. Sets
+/// StepCursor::may_update to 1 if it wrote the parts, else to 0.
 struct ReleasedNorm {
   const float* released;  ///< [n], released sum
   std::int64_t n;
@@ -36,8 +38,8 @@ inline void validate(const ReleasedNorm& a) {
   expect(a.released && a.n > 0 && a.sum && a.cursor && a.parts,
          "norm: expected pointers and n > 0");
 }
-/// Launch shape with at most 512 blocks, so that one warp of update_kernel reads all partial sums
-/// in 16 rounds.
+/// Returns a launch shape with at most 512 blocks. Each block writes a partial sum; up to 512 of
+/// them are later read by a single warp in 16 rounds.
 inline LaunchShape released_norm_shape(std::int64_t n) {
   LaunchShape shape = strided_shape(n, 256);
   if (shape.grid.x > 512) shape.grid.x = 512;
@@ -46,14 +48,15 @@ inline LaunchShape released_norm_shape(std::int64_t n) {
 inline LaunchShape launch_shape(const ReleasedNorm& a) { return released_norm_shape(a.n); }
 
 /// Arguments with which an optimizer step divides its learning rate by b (adaptive step size).
-/// parts [count]: partial sums of the released mean gradient's squared norm (ReleasedNorm). If
+/// parts [count]: partial sums that add up to the squared norm of the released mean gradient. If
 /// cursor is null, the learning rate is not divided.
 struct AdaptStepSize {
   StepSizeSettings settings;
   const double* parts = nullptr;
   int count = 0;
   double* sum = nullptr;  ///< b^2 after the step, written
-  /// Progress of the run; receives used_rate, and its update is marked as done.
+  /// Progress of the run, in device memory. The kernel writes the learning rate that it used to
+  /// used_rate, and marks the step's update as done.
   StepCursor* cursor = nullptr;
 };
 

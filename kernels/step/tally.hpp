@@ -7,20 +7,22 @@
 
 namespace cudp {
 
-/// Unit of the sums of losses and gradient norms. Each loss or norm is rounded independently to an
-/// integer number of units, so the sums do not depend on the order, the micro-batch or the rank.
+/// Unit of the sums of losses and of gradient norms. Each loss or norm is rounded to an integer
+/// number of units before it is added, so the sums do not depend on the order of the examples, the
+/// size of micro-batches or the number of ranks (processes).
 inline constexpr double kTallyUnit = 0x1p-20;
-/// Largest loss or norm that is counted; larger ones count as this.
+/// Largest loss or norm that is added to the sums; a larger one counts as this number.
 inline constexpr double kMaxTallied = 0x1p10;
 
-/// Returns a loss or norm in units of kTallyUnit, rounded to nearest. A value above kMaxTallied, or
-/// NaN, counts as kMaxTallied.
+/// Returns a loss or norm x as an integer multiple of kTallyUnit, rounded to nearest. If x is above
+/// kMaxTallied or NaN, it counts as kMaxTallied.
 CUDP_HD std::int64_t tally_units(double x) {
   const double cut = x < kMaxTallied ? x : kMaxTallied;
   return static_cast<long long>(rint(cut * (1.0 / kTallyUnit)));
 }
 
-/// Totals of all examples trained on, on the device; loss and norm are in units of kTallyUnit.
+/// Totals over all examples trained on since the totals were last set to 0, in device memory. Loss
+/// and norm are integers, in units of kTallyUnit.
 struct Tally {
   long long loss;  ///< multiples of kTallyUnit
   long long norm;
@@ -29,14 +31,15 @@ struct Tally {
   unsigned long long non_finite;
 };
 
-/// Returns halves_of() of these counts.
+/// Returns twice the sum over all counted examples of b - 1/2, modulo 2^64, with b = 1 if an
+/// example's gradient was not clipped, else 0.
 CUDP_HD std::uint64_t halves_of(const Tally& t) {
   return halves_of(t.examples, t.clipped, t.non_finite);
 }
 
-/// Adds the losses, gradient norms and counts of a micro-batch to *total, in a fixed order. An
-/// example whose gradient is not finite counts as non_finite, and its loss and norm are not added.
-/// If squared_norms is null, only losses and the number of examples are added.
+/// Adds the losses, gradient norms and counts of a micro-batch's examples to *total, in a fixed
+/// order. An example whose gradient is not finite is counted as non_finite, and its loss and norm
+/// are not added. If squared_norms is null, only the losses and the number of examples are added.
 struct TallyBatch {
   Batch batch;
   const float* loss;           ///< [capacity]

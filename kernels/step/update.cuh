@@ -13,8 +13,9 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Updates parameter j and its state, given the released sum of its gradients. kind is
-/// a.optimizer.kind; s replaces a.scalars.
+/// Updates parameter j and its optimizer state with the optimizer a.optimizer, given the released
+/// sum of the parameter's gradients. kind: the same as a.optimizer.kind, known at compile time. s:
+/// the step's scalars; a.scalars is not used.
 template <OptimizerKind kind>
 __device__ __forceinline__ void update_number(const UpdateArgs& a, StepScalars s, std::int64_t j,
                                               float released) {
@@ -77,7 +78,8 @@ using UpdateKernel = void (*)(UpdateArgs, const StepScalars*, AdaptStepSize);
 template <OptimizerKind k>
 using KindOf = std::integral_constant<OptimizerKind, k>;
 
-/// Calls take(KindOf<kind>{}): passes a kind known at run time as a type.
+/// Calls take(KindOf<kind>{}). So a kind of optimizer that is known only at run time becomes a
+/// type, with which `take` can choose a template.
 template <class Take>
 auto with_kind(OptimizerKind kind, const Take& take) {
   switch (kind) {
@@ -95,7 +97,7 @@ auto with_kind(OptimizerKind kind, const Take& take) {
   return take(KindOf<OptimizerKind::adamw>{});
 }
 
-/// Returns the update kernel that is compiled for a kind of optimizer.
+/// Returns the update kernel that was compiled for this kind of optimizer.
 inline UpdateKernel update_kernel_of(OptimizerKind kind) {
   return with_kind(kind, [](auto k) -> UpdateKernel { return update_kernel<k.value>; });
 }

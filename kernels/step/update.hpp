@@ -7,10 +7,14 @@
 
 namespace cudp {
 
-/// One optimizer step with a released gradient g = released[j] * inverse_batch. sgd: theta -= lr g.
-/// momentum: m = momentum m + g, theta -= lr m. nesterov: the same m, theta -= lr (g + momentum m).
-/// adam: m, v moments with bias correction, theta -= lr m^ / (sqrt(v^) + epsilon). Then average =
-/// ema_decay average + (1 - ema_decay) theta, if kept.
+/// One optimizer step with the mean gradient g = released[j] * inverse_batch of each parameter
+/// theta. lr is the learning rate.
+///   sgd: theta -= lr g.
+///   momentum: m = momentum m + g, theta -= lr m.
+///   nesterov: m as for momentum, theta -= lr (g + momentum m).
+///   adam: first and second moment m and v with bias correction, theta -= lr m^ / (sqrt(v^) +
+///   epsilon).
+/// Then, if an average is kept, average = ema_decay average + (1 - ema_decay) theta.
 struct UpdateArgs {
   const float* released;  ///< [d], noisy sum of the batch's gradients
   float* parameters;      ///< [d], read and written
@@ -28,11 +32,12 @@ struct UpdateArgs {
   const CoordinateScale* scale = nullptr;
   CoordinateSettings coordinates = {};
   PackedImage packed = {};  ///< packed copy of the parameters, updated too, if there is one
-  /// Factor of each parameter's learning rate, [d]; null: all are 1. CUDA only.
+  /// Number by which each parameter's learning rate is multiplied, [d]; null: all are 1. CUDA only.
   const float* rates = nullptr;
 };
 
-/// Throws std::invalid_argument naming the member that is missing or out of range.
+/// Throws std::invalid_argument, with the name of the member, if a member is missing or out of
+/// range.
 void validate(const UpdateArgs& args);
 
 }  // namespace cudp

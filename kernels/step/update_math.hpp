@@ -4,9 +4,9 @@
 
 namespace cudp {
 
-/// Takes one parameter's optimizer step (formulas in update.hpp) with its released mean gradient g.
-/// Replaces the parameter theta and its moments m and v; optimizers without moments leave them
-/// unchanged.
+/// Takes the optimizer's step for one parameter theta, given g, its released mean gradient (sgd:
+/// theta -= learning rate g). Also replaces the parameter's moments m and v; an optimizer that has
+/// no such moment leaves it unchanged.
 template <OptimizerKind kind, class L>
 CUDP_HD void optimizer_step(const OptimizerSettings& o, const StepScalars& s, typename L::F g,
                             typename L::F& theta, typename L::F& m, typename L::F& v) {
@@ -33,8 +33,8 @@ CUDP_HD void optimizer_step(const OptimizerSettings& o, const StepScalars& s, ty
   }
 }
 
-/// Returns the moving average of a parameter after a step, from its old average and its new value
-/// theta.
+/// Returns the moving average of a parameter after a step. average: the old average; theta: the
+/// parameter's new value.
 template <class L>
 CUDP_HD typename L::F moving_average(const StepScalars& s, typename L::F average,
                                      typename L::F theta) {

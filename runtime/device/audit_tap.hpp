@@ -6,32 +6,34 @@
 
 namespace cudp {
 
-/// Released noisy sum of a step, and the other values that the audit's assumed attacker knows.
+/// Released noisy sum of a step, with the other values that the attacker assumed by the audit
+/// knows.
 struct ReleasedSum {
   std::uint64_t step;
   std::span<const float> sum;  ///< [d], sum of the batch's contributions plus noise
-  /// Contribution of the examples that are not canaries, [d]. It is not public. But batches are
-  /// Poisson samples, so the privacy bound holds even against an attacker who knows all other
-  /// examples and which of them were drawn.
+  /// Sum of the contributions of the examples that are not canaries, [d]. It is not public. But
+  /// batches are Poisson samples, so the privacy bound holds even against an attacker who knows all
+  /// other examples and which of them were drawn.
   std::span<const float> ordinary;
   double max_norm;   ///< bound on the L2 norm of one example's contribution to one layer's sum
   double noise_std;  ///< standard deviation of the noise on each number
 };
 
-/// Settings of an audit: canaries (examples with a chosen gradient) in the training set, and a
-/// callback that receives the released sums. A model trained with canaries must not be released.
+/// Settings of an audit, which measures the privacy loss empirically. It needs canaries (examples
+/// with a chosen gradient) in the training set, and a callback that receives the released sums. A
+/// model trained with canaries must not be published.
 struct AuditTap {
-  /// Indices of parameters, one for each canary. The last examples of the training set are the
-  /// canaries. The gradient of a canary is kCanaryGradient along its parameter and 0 elsewhere,
-  /// whatever the example is. Otherwise it is treated like any gradient: sampled, transformed,
-  /// clipped or accepted, rounded, summed.
+  /// One index of a parameter for each canary. The last examples of the training set are the
+  /// canaries, in this order. Whatever data such an example has, its gradient is kCanaryGradient at
+  /// the given parameter and 0 elsewhere. Otherwise it is treated like any other gradient: its
+  /// example is sampled, and it is transformed, clipped or accepted, rounded and summed.
   std::vector<std::uint32_t> canaries = {};
-  /// Called with the sum of every step. May be empty.
+  /// Function that is called with the released sum of every step. May be empty.
   std::function<void(const ReleasedSum& sum)> released = {};
 };
 
-/// The one non-zero number of a canary's gradient: far larger than any clipping norm, but its
-/// square is finite in float32.
+/// The only non-zero number of a canary's gradient. It is far larger than any clipping norm, but
+/// its square is still finite in float32.
 inline constexpr float kCanaryGradient = 0x1p40f;
 
 }  // namespace cudp

@@ -14,8 +14,8 @@
 
 namespace cudp {
 
-/// Batches of consecutive steps of one epoch under random allocation, in which each example is
-/// drawn in exactly one step of an epoch.
+/// Batches of consecutive steps of one epoch, under random allocation: each example is drawn in
+/// exactly one step of the epoch.
 struct AllocatedSteps {
   std::uint64_t number = 0;  ///< index of the epoch
   std::uint64_t steps = 0;   ///< number of steps of the epoch
@@ -28,12 +28,12 @@ struct AllocatedSteps {
   }
 };
 
-/// Draws batches on the host. A batch depends only on the key, the step's number and, for
-/// importance sampling, the stored norms. A CUDA device draws the same batch.
+/// Draws batches on the host. A batch depends only on the random key, the step's number and, for
+/// importance sampling, the stored gradient norms. A CUDA device draws the same batches.
 class BatchDraws {
  public:
-  /// Maximum number of examples in the batches that allocate() draws at once (64 MB). A single step
-  /// may have more.
+  /// Maximum total number of examples in the batches of several steps that allocate() draws at once
+  /// (64 MB). The batch of a single step may be larger.
   static constexpr std::uint64_t kMaxAllocated = std::uint64_t{1} << 24;
 
   /// Keeps references to `data` and `team`.
@@ -41,8 +41,9 @@ class BatchDraws {
 
   const Numbering& numbering() const { return numbering_; }
 
-  /// Draws the batch of a step: indices of examples, ascending, valid until the next call. norms:
-  /// one per example, for importance sampling only.
+  /// Draws the batch of a step. Returns the indices of its examples, ascending; they stay valid
+  /// until the next call. norms: stored gradient norm of every example, needed for importance
+  /// sampling only.
   std::span<const std::uint32_t> draw(std::uint64_t step, const Draw& draw,
                                       std::span<const float> norms = {});
 
@@ -52,8 +53,9 @@ class BatchDraws {
   }
   void draw_each(std::uint64_t step, const Draw& draw, std::span<const float> norms);
   void draw_allocated(const Allocation& allocation, std::uint64_t step);
-  /// Draws the batches of the steps of epoch `number` from step `begin` on, as many as have at most
-  /// kMaxAllocated examples together. steps: number of steps of the epoch.
+  /// Random allocation: draws the batches of consecutive steps of epoch `number`, from its step
+  /// `begin` on: as many steps as have at most kMaxAllocated examples together. steps: number of
+  /// steps of the epoch.
   void allocate(std::uint64_t number, std::uint64_t steps, std::uint64_t begin);
 
   Generator generator_;

@@ -11,48 +11,53 @@
 
 namespace cudp {
 
-/// How a step adds the gradients of canaries. With `clip`: transformed if `inverse` is set, then
-/// clipped. Without: by importance sampling, which adds the gradient over its norm if the drawn
-/// canary is accepted.
+/// How a step adds the gradients of canaries (examples with a chosen gradient, for audits). If
+/// `clip` is set, they are clipped, after a transform if `inverse` is not null. If `clip` is empty,
+/// importance sampling is used: a drawn canary is accepted or rejected, and an accepted one adds
+/// its gradient divided by the gradient's norm.
 struct CanaryUse {
   std::optional<ClipSettings> clip = {};
   const float* inverse = nullptr;  ///< [numbers of the sum], CoordinateScale's 1 / scale; or null
   ImportanceRule rule = {};
   RandomStream stream = {};  ///< Stream::acceptance at the step
-  /// [examples], last known gradient norms; importance sampling updates those of drawn canaries
+  /// Gradient norm of each example when it was last computed, [examples]. Importance sampling
+  /// updates those of the drawn canaries.
   float* norms = nullptr;
   float inverse_grid = 0.0f;
 };
 
-/// Private statistics of a canary.
+/// Gradient norm of a canary in a step, and whether its gradient was clipped. Private.
 struct CanaryFacts {
   float squared_norm;
   bool clipped;
 };
 
-/// Canaries of an audit (AuditTap), whose contributions an engine adds like those of other
-/// examples. There are none if the tap is null, as in every training that is not audited.
+/// Canaries of an audit: examples with a chosen gradient. Their contributions are computed here,
+/// and the engine adds them to those of other examples. If the tap is null, as in every training
+/// that is not audited, there are no canaries.
 class Canaries {
  public:
-  /// Keeps a reference to `network` and the pointer `tap`. Throws Error if a canary's parameter
-  /// does not exist.
+  /// Keeps a reference to `network` and the pointer `tap`. Throws Error if tap names a parameter,
+  /// for a canary's gradient, that the network does not have.
   Canaries(const Network& network, const AuditTap* tap);
 
-  /// Loads the canaries of a training set of `examples` examples: they are its last ones. Throws
-  /// Error if it has fewer examples than canaries.
+  /// Makes the last examples of a training set of `examples` examples the canaries. Throws Error if
+  /// it has fewer examples than there are canaries.
   void load(std::size_t examples);
 
-  /// Returns the number of `examples` that are not canaries. `examples` is ascending, so these come
-  /// first.
+  /// Returns how many of the given examples are not canaries. examples: indices in the training
+  /// set, ascending, so those of canaries come last.
   std::size_t ordinary(std::span<const std::uint32_t> examples) const;
 
-  /// Adds the contributions of those of `examples` that are canaries to `sum`, as integer multiples
-  /// of the sum's grid (CanaryUse::inverse_grid). Returns their statistics. where: [d], index of
-  /// each parameter in `sum`; null if index and parameter number are equal.
+  /// Adds to `sum` the contributions of those of the given examples that are canaries, as integer
+  /// multiples of the grid, the power of two 1 / use.inverse_grid. Returns the gradient norm of
+  /// each, and whether it was clipped. where: for each parameter its index in `sum`, [d]; null if
+  /// index and parameter number are equal.
   std::vector<CanaryFacts> add(std::span<const std::uint32_t> examples, const CanaryUse& use,
                                std::int64_t* sum, const std::int32_t* where = nullptr) const;
 
-  /// Writes the gradient norms of the canaries to their entries of norms [examples].
+  /// Writes the gradient norm of each canary to norms[i], with i the canary's index in the training
+  /// set. norms: [examples].
   void set_norms(std::span<float> norms) const;
 
  private:

@@ -8,13 +8,14 @@
 
 namespace cudp {
 
-/// Linear engine over the data of all ranks (processes), each of which has its own range of the
-/// training set. Its sums over ranks are exact, because the sums of all ranks are integer multiples
-/// of the same grid (linear_grid()).
+/// Linear engine over the examples of all ranks (processes), each of which has its own range of the
+/// training set. Its sums over ranks are exact, because every rank's sum is an integer multiple of
+/// the same power of two.
 class JoinedLinearEngine final : public LinearEngine {
  public:
-  /// mine: this rank's engine. max_examples: the bound that `mine` was made with, on the number of
-  /// examples of all ranks together. ranks: must outlive the engine.
+  /// mine: engine for this rank's examples. max_examples: upper bound on the number of examples of
+  /// all ranks together; must be the one with which `mine` was made. ranks: must outlive the
+  /// engine.
   JoinedLinearEngine(std::unique_ptr<LinearEngine> mine, double max_examples, Ranks& ranks)
       : mine_(std::move(mine)), max_examples_(max_examples), ranks_(ranks) {}
 

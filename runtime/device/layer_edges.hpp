@@ -7,20 +7,21 @@
 
 namespace cudp {
 
-/// Indices of the activation arrays (edges) that a layer reads and writes. The two are equal for a
-/// layer that overwrites its input.
+/// Indices of the edges (arrays of activations between layers) that a layer reads and writes. The
+/// two are equal for a layer that overwrites its input.
 struct LayerEdges {
   std::size_t in = 0;
   std::size_t out = 0;
-  /// Whether an earlier layer is trained, so that the gradient of the input is needed.
+  /// Whether an earlier layer is trained, so that the gradient of this layer's input is needed.
   bool gives_input_gradient = false;
 
   bool is_in_place() const { return in == out; }
 };
 
-/// Returns the edges of each layer. layers[0] is the input layer, which only writes edge 0;
-/// layers[i] computes network.layers[i - 1]. A layer works in place if works_in_place() is true,
-/// and if the backward pass of the layer before does not read its own output (reads_own_output()).
+/// Returns for each layer the edges (arrays of activations between layers) that it reads and
+/// writes. layers[0] is the input layer, which only writes edge 0; layers[i] computes
+/// network.layers[i - 1]. A layer works in place (overwrites its input) if its works_in_place() is
+/// true and the layer before it does not need its own output in the backward pass.
 template <class Layers>
 std::vector<LayerEdges> edges_of(const Network& network, const Layers& layers) {
   std::vector<LayerEdges> all(1);

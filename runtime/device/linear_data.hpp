@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// Examples of a linear model in tiles of 16 (kernels/linear/linear_model.hpp), with a constant
-/// feature 1 appended: d = features + 1.
+/// Examples of a linear model in tiles of 16 examples, with the features of a tile's examples next
+/// to each other. A constant feature 1, for the bias, is appended: d = features + 1.
 struct LinearData {
   AlignedVector<float> features;  ///< [tiles, d, 16], features of 16 examples per tile
   AlignedVector<float> signs;     ///< [tiles, 16], class -1 or 1; 0 for unused entries
@@ -17,11 +17,11 @@ struct LinearData {
   int d = 0;
 };
 
-/// Throws InputError unless `train` has two classes.
+/// Throws InputError unless the data set `train` has exactly two classes.
 void check_linear_data(const Dataset& train);
 
-/// Converts all examples, or the listed ones, to tiles. An example with a feature that is not
-/// finite is dropped: its sign and features are 0.
+/// Returns all examples of the data set in tiles. An example with a feature that is not finite is
+/// left out: its slot has sign 0 and features 0.
 LinearData linear_data(const Dataset& data);
 LinearData linear_data(const Dataset& data, std::span<const std::uint32_t> examples);
 

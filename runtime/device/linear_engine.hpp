@@ -11,14 +11,13 @@
 
 namespace cudp {
 
-/// Linear model of two classes with a training set that stays on a device, for methods that use all
-/// examples at once. The weights of the features are followed by the bias, the weight of a constant
-/// 1: d = features + 1.
+/// Computes sums over the training set for a linear model of two classes. The training set stays on
+/// a device; this is for methods that use all examples at once. A model has one weight per feature,
+/// and last the bias, which is the weight of a constant feature 1: d = features + 1.
 ///
-/// Every example's contribution is rounded to a multiple of a power of two, the grid
-/// (linear_sensitivity.hpp), and these are added without error. Adding or removing an example
-/// therefore changes it by exactly that example's rounded contribution, and no result depends on
-/// the number of threads or blocks.
+/// Every example's contribution to a sum is rounded to a multiple of a power of two, the grid, and
+/// the multiples are added without error. So adding or removing an example changes a sum by exactly
+/// that example's rounded contribution, and no result depends on the number of threads or blocks.
 class LinearEngine {
  public:
   LinearEngine() = default;
@@ -31,35 +30,37 @@ class LinearEngine {
   /// Returns the number of examples of the training set.
   virtual std::size_t size() const = 0;
 
-  /// Draws a batch: each example with probability threshold / 2^32. Later sums are over this batch;
-  /// before the first call they are over all examples.
+  /// Draws a batch by Poisson sampling: each example is drawn with probability threshold / 2^32.
+  /// Later sums are over this batch; before the first call they are over all examples.
   virtual void draw_batch(const RandomStream& stream, std::uint64_t threshold) = 0;
-  /// Returns the examples that draw_batch() drew last, in ascending order. Private.
+  /// Returns the indices, ascending, of the examples that the last call of draw_batch() drew.
+  /// Private.
   virtual std::vector<std::uint32_t> batch() = 0;
 
-  /// Returns the sum of the gradients at weights w [d] over the batch, each clipped to norm
-  /// max_norm. Stores the scores at w for clipped_losses().
+  /// Returns the sum over the batch of the examples' loss gradients at weights w [d], each clipped
+  /// to norm max_norm; [d]. Stores the scores at w, which clipped_losses() uses.
   virtual std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) = 0;
 
-  /// Returns for each step size a in `steps` the sum over the batch of the losses at w - a
-  /// direction [d], each clipped to max_loss. w is the argument of the last clipped_gradient_sum().
-  /// Needs one pass over the features for all steps.
+  /// Returns, for each step size a in `steps`, the sum over the batch of the examples' losses at
+  /// weights w - a * direction, each clipped to max_loss. direction: [d]. w: the weights of the
+  /// last call of clipped_gradient_sum(). All step sizes together need a single pass over the
+  /// features.
   virtual std::vector<double> clipped_losses(std::span<const float> direction,
                                              std::span<const float> steps, double max_loss) = 0;
 
-  /// Returns the number of examples of a test set that w [d] classifies correctly.
+  /// Returns the number of examples of a test set that weights w [d] classify correctly.
   virtual std::uint64_t correct(std::span<const float> w, const Dataset& test) = 0;
 };
 
-/// Makes an engine on the CPU. loss: logistic or hinge. max_examples: public bound on the number of
-/// examples, which determines the grid. threads: 0 for all cores. weights: weights of the losses,
-/// applied before clipping. `train` must outlive the engine. Throws InputError unless it has two
-/// classes.
+/// Makes an engine on the CPU. loss: logistic or hinge. max_examples: public upper bound on the
+/// number of examples; it determines the grid to which contributions are rounded. threads: number
+/// of threads, 0 for all cores. weights: weight of each class, multiplied with the loss before
+/// clipping. `train` must outlive the engine. Throws InputError unless `train` has two classes.
 std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss loss,
                                                      double max_examples, int threads,
                                                      SignWeights weights = {});
 
-/// Makes an engine on a CUDA device (cuda/linear.hpp). Throws Error if there is none.
+/// Makes an engine on a CUDA device. Throws Error if there is no device that can be used.
 std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss,
                                                       double max_examples, int device = 0,
                                                       SignWeights weights = {});

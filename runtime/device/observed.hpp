@@ -8,18 +8,19 @@
 
 namespace cudp {
 
-/// Returns the public description of a step's released sum of clipped gradients: step, grid, noise.
-/// Its sensitivity is not set; the privacy plan states it. grid: the sum is an integer multiple of
-/// it.
+/// Returns the public description of the sum that a step releases: number of the step, grid (the
+/// power of two of which the sum is an integer multiple) and standard deviation of the noise. Its
+/// sensitivity is not set here.
 ReleasedValue released_sum(std::uint64_t step, double grid, float noise_std);
 
-/// Passes the examples that a step drew, in ascending order, to an observer that may receive
-/// secrets. Does nothing otherwise.
+/// Passes the indices of the examples that a step drew, ascending, to the release observer, if
+/// there is one and it may receive secrets. Otherwise does nothing.
 void show_batch(ReleaseObserver* release_observer, std::uint64_t step, const Draw& draw,
                 std::span<const std::uint32_t> examples);
 
-/// Returns a record of an optimizer's update, for the release observer. scalars: learning rate,
-/// noise etc. of the step. state: parameters and optimizer state after it.
+/// Returns a record of an optimizer's update of the parameters, to pass to a release observer.
+/// scalars: learning rate, noise etc. of the step. state: parameters and optimizer state after the
+/// update.
 transcript::Update update_record(std::uint64_t step, const StepRecipe& recipe,
                                  const StepScalars& scalars, const TrainState& state);
 

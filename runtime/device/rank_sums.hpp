@@ -10,33 +10,36 @@
 
 namespace cudp {
 
-/// Properties of a rank's device, which the ranks (processes) exchange to decide whether the
-/// devices can add up the ranks' sums directly, without the host.
+/// Properties of a rank's device. The ranks (processes) exchange them to decide whether their
+/// devices can add up sums directly, without the host.
 struct DeviceSums {
   std::string refusal{};  ///< reason why the device cannot add sums; empty if it can
-  /// Library that would add, e.g. "NCCL 2.28.9"; must be the same on all ranks.
+  /// Name and version of the library that would add up the sums, e.g. "NCCL 2.28.9". It must be the
+  /// same on all ranks.
   std::string library{};
   std::string device{};    ///< identifier, unique among all devices of all ranks
   bool may_share = false;  ///< several ranks may use this device
 };
 
-/// Returns why the ranks' devices cannot add up sums directly; empty if they can. All ranks get the
-/// same text, that of the first rank with a reason. mine: properties of this rank's device.
+/// Returns the reason why the devices of the ranks (processes) cannot add up sums directly; empty
+/// if they can. All ranks get the same text, that of the first rank that has a reason. mine:
+/// properties of this rank's device.
 std::string why_not_on_devices(Ranks& ranks, const DeviceSums& mine);
 
-/// Exchanges error messages between the ranks, and returns that of the first rank that has one,
-/// with its number; empty if none has. what: name of this exchange. mine: this rank's error, or
-/// empty.
+/// Exchanges error messages between the ranks (processes). Returns the message of the first rank
+/// that has one, with that rank's number; empty if none has. what: name of this exchange in error
+/// messages. mine: error message of this rank, or empty.
 std::string first_error(Ranks& ranks, const char* what, const std::string& mine);
 
-/// Returns word i of the test data with which a rank checks a sum over ranks.
+/// Returns the i-th word of a rank's test data. To check that sums over ranks (processes) are
+/// computed correctly, the ranks add up such data.
 std::uint64_t test_word(int rank, std::size_t i);
-/// Returns word i of the sum of the test data of `ranks` ranks.
+/// Returns the i-th word of the correct sum of the test data of ranks 0 .. ranks - 1.
 std::uint64_t test_sum(int ranks, std::size_t i);
 
-/// Connects the devices of all ranks, and tests them with a sum of n words over ranks. words:
-/// device memory for the test, zeroed afterwards. Returns "" on success, otherwise the reason, the
-/// same line on all ranks.
+/// Connects the devices of all ranks (processes), and tests the connection with a sum of n words
+/// over all ranks. words: device memory for the test, [n]; set to 0 afterwards. Returns "" on
+/// success, otherwise the reason for the failure, which is the same line on all ranks.
 template <class Gpu>
 std::string join_on_devices(Gpu& gpu, Ranks& ranks, std::uint64_t* words, std::size_t n) {
   if (std::string why = why_not_on_devices(ranks, gpu.device_sums()); !why.empty()) return why;

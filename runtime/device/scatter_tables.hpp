@@ -18,15 +18,15 @@ class FourierTables {
   std::vector<float> numbers_;
 };
 
-/// Filters and plans of the scattering transform (kernels/features/scatter.hpp) for images of one
-/// size, as Kymatio 0.3 computes them (filter_bank.py of its scattering2d). They are computed in
-/// double and stored as float.
-/// The filters are Morlet wavelets with sigma 0.8 2^j, xi 3 pi / 4 / 2^j and slant 1/2, at angles
-/// (3 - l) pi / 8, and a Gaussian low-pass filter of sigma 1.6. Their norms use Kymatio's value
-/// 3.1415 for pi, so that features agree with Kymatio's.
+/// Filters and Fourier tables of the scattering transform (fixed wavelet features) for images of
+/// one size, as Kymatio 0.3 computes them in filter_bank.py of its scattering2d. They are computed
+/// in double and stored as float. The filters are Morlet wavelets with sigma 0.8 2^j, xi 3 pi / 4 /
+/// 2^j and slant 1/2, at angles (3 - l) pi / 8, for scales j = 0, 1 and l = 0..7, and a Gaussian
+/// low-pass filter of sigma 1.6. As in Kymatio, their norms use the value 3.1415 for pi, so that
+/// features agree.
 class ScatterBank {
  public:
-  /// Requires height, width >= 4. Throws std::invalid_argument otherwise.
+  /// height, width: size of the images [pixels]. Throws std::invalid_argument if one is below 4.
   ScatterBank(int height, int width);
   ScatterBank(const ScatterBank&) = delete;
   ScatterBank& operator=(const ScatterBank&) = delete;
@@ -42,7 +42,7 @@ class ScatterBank {
   ScatterTables tables_;
 };
 
-/// Returns the shape of the transform's output for images of this shape.
+/// Returns the shape of the scattering features of an image with shape `image`.
 Shape scattered_shape(const Shape& image);
 
 }  // namespace cudp

@@ -6,29 +6,32 @@
 
 namespace cudp {
 
-/// Order in which a backend adds the squares of a gradient's elements to get its norm. The rounding
-/// error of the norm is bounded from it. Every engine must be at least this accurate.
+/// Describes in which order a backend adds up the squares of a gradient's elements to compute its
+/// norm. The bound on the rounding error of the norm follows from it, so every engine must be at
+/// least this accurate.
 struct Arithmetic {
   int norm_chains = 8;  ///< number of independent float32 sums that squares are added in
-  /// Length of the blocks within which squares are added in float32; the sums of blocks are added
-  /// in double. 0: one block for all squares of a tensor.
+  /// Squares are added in float32 within blocks of this length, and the sums of the blocks are
+  /// added in double. 0: all squares of a tensor are one block.
   int norm_block = 0;
 };
 
 inline constexpr Arithmetic kCpuArithmetic{.norm_chains = 8, .norm_block = 1024};
-/// Arithmetic of CUDA, also in TF32. It has no margin for the relative error 2^-11 of TF32
-/// operands, because no margin would cover cancelling terms. None is needed: the gradient that is
-/// added is, bit for bit, the one whose norm was computed (WeightGradientSum in
-/// kernels/products/tiled_product.hpp).
+/// How CUDA adds up the squares of a gradient, also if products are computed in TF32. There is no
+/// margin for the relative error 2^-11 of numbers rounded to TF32, because terms that cancel could
+/// magnify that error without limit. None is needed: the gradient that is added to the sum is, bit
+/// for bit, the one whose norm was computed.
 inline constexpr Arithmetic kCudaArithmetic{};
 
-/// Returns the smallest clipping norm for which the bound of sensitivity_rounding_error() is valid.
+/// Returns the smallest clipping norm C for which the bound that sensitivity_rounding_error()
+/// returns is valid.
 ///
-/// Squares of numbers below 2^-63 lose bits in float32, or vanish, so a squared norm of d of them
-/// may be too small by d 2^-126. This must be at most 2^-14 of the squared bound: C^2, or C^2 /
-/// layers for a single layer. (For a dense layer's |dy|^2, which |x|^2 multiplies, this
-/// deficit is added in full: dense_squared_norm.) The factors C / norm are then normal numbers too,
-/// since norms are below 2^64.
+/// Squares of numbers below 2^-63 lose bits in float32, or become 0, so the squared norm of d
+/// numbers may be too small by d 2^-126. This error must be at most 2^-14 of the squared clipping
+/// bound, which is C^2, or C^2 / layers for a single layer. (It is not enough for |dy|^2 of a dense
+/// layer, because that is multiplied by |x|^2; there the largest possible error is added to |dy|^2
+/// instead.) Since norms are below 2^64, the clip factors C / norm are then normal float32 numbers,
+/// too.
 double min_clip_norm(const Network& network, Clipping clipping);
 
 /// Returns a bound on how much rounding increases the sensitivity over C, relative to C. Adding or
@@ -53,8 +56,9 @@ double min_clip_norm(const Network& network, Clipping clipping);
 double sensitivity_rounding_error(const Network& network, const Arithmetic& arithmetic,
                                   double shift = 0.0);
 
-/// Returns the L2 sensitivity that noise is scaled to: the largest change, by adding or removing
-/// one example, of the sum that an engine computes, with all roundings.
+/// Returns the L2 sensitivity to which the noise is scaled: the largest change of the sum that an
+/// engine computes if one example is added or removed. It includes the effects of all roundings.
+/// bound: bounds on what one example adds, before rounding.
 double sensitivity(const ContributionBound& bound, const Network& network,
                    const Arithmetic& arithmetic);
 

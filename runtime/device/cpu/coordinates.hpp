@@ -9,15 +9,15 @@
 
 namespace cudp::cpu {
 
-/// Owner of the arrays of coordinate-wise clipping (AdaCliP). They are computed from the mean m and
-/// standard deviation s of each gradient coordinate, and their elements have the order of the
-/// packed weights.
+/// Computes and owns the arrays of coordinate-wise clipping (AdaCliP), which clips (gradient - m) /
+/// scale. They follow from the mean m and the standard deviation s of each gradient coordinate.
+/// Their elements are in the order in which the weights are packed.
 class PackedCoordinates {
  public:
   explicit PackedCoordinates(const CpuLayout& layout);
 
-  /// Computes the arrays from the mean m and the standard deviation s of each coordinate, [d]. The
-  /// result does not depend on the number of threads.
+  /// Computes the arrays of coordinate-wise clipping from the mean m and the standard deviation s
+  /// of each gradient coordinate, [d]. The result does not depend on the number of threads.
   Coordinates refresh(const std::vector<float>& mean, const std::vector<float>& deviation,
                       ThreadTeam& team);
 

@@ -14,67 +14,73 @@ namespace cudp::cpu {
 class Workspace;
 struct Coordinates;
 
-/// Array that gradients are added to, [Storage::packed]. Either `units`: integers, to which each
-/// number of a clipped gradient is added, multiplied by inverse_grid and rounded. Or `plain`:
-/// floats, for a single example's gradient without rounding.
+/// Array to which gradients are added, in the order of the packed weights, [Storage::packed].
+/// Usually it is `units`, integers: each number of a clipped gradient is multiplied by
+/// inverse_grid, rounded, and added. If `plain` is not null, unrounded floats are added there
+/// instead, for the gradient of a single example.
 struct GradientSum {
   std::int32_t* units = nullptr;
   float inverse_grid = 0.0f;  ///< 1 / grid, a power of two
   float* plain = nullptr;     ///< if not null, the destination in place of `units`
 };
 
-/// Maximum number of examples that a worker processes at once (examples in flight).
+/// Maximum number of examples that a thread processes at once.
 inline constexpr int kMaxChunk = 64;
 
-/// Arrays are padded to a multiple of this many floats, the widest SIMD register.
+/// The lengths of arrays are padded to a multiple of this many floats, the widest SIMD register.
 inline constexpr int kColumnBlock = 16;
 inline std::int64_t padded(std::int64_t n) {
   return (n + kColumnBlock - 1) / kColumnBlock * kColumnBlock;
 }
 
-/// Returns n as 32 bits. Throws Error if it does not fit.
+/// Returns n as a 32-bit integer. Throws Error if it does not fit.
 std::int32_t narrow(std::int64_t n);
 
-/// Activations between two layers, as offsets in a thread's memory. A layer that works in place
-/// (overwrites its input) has the same edge as input and output.
+/// An edge: the activations between two layers, and their gradients, as offsets in a thread's
+/// memory. If a layer works in place (overwrites its input), its input and its output are the same
+/// edge.
 struct CpuEdge {
   ImageLayout layout;
   std::int64_t value = 0;     ///< offset of the values in one example's activations
   std::int64_t gradient = 0;  ///< offset of their gradients, in one of two arrays (keeps_gradients)
-  /// Whether gradients are stored for all examples that are processed at once; otherwise only for
-  /// the current one.
+  /// Whether the gradients of these activations are stored for all examples that a thread processes
+  /// at once; otherwise only for the current example.
   bool keeps_gradients = false;
-  /// Whether the values are a sequence, of which only the positions up to the text's end are used.
+  /// Whether the activations are a sequence of vectors, one per position of a text. Positions past
+  /// the text's end are then not used.
   bool is_sequence = false;
 
-  /// Returns the number of floats, padded to whole SIMD registers. Those past the layout's size are
-  /// zero (CpuLayout::zeros).
+  /// Returns the number of floats per example, padded to whole SIMD registers. The padding floats
+  /// are zero.
   std::int64_t size() const { return padded(layout.size()); }
 };
 
-/// Sizes of a thread's arrays for one example and of the arrays of weights [floats], and the offset
-/// of each parameter in these. Each layer reserves its own part.
+/// Sizes of the arrays that a thread has per example, and of the arrays of weights [floats]; and
+/// the offset of each parameter in the arrays of weights. Each layer reserves its own part of every
+/// array.
 struct Storage {
   std::int64_t values = 0;     ///< activations of each example in flight
   std::int64_t gradients = 0;  ///< gradients with respect to activations, of the current example
-  /// Gradients with respect to activations, of each example in flight, for edges with
-  /// keeps_gradients.
+  /// Size per example of the gradients of those activations for which they are stored for all
+  /// examples that a thread processes at once (CpuEdge::keeps_gradients).
   std::int64_t kept_gradients = 0;
   std::int64_t packed = 0;  ///< weights, in the order in which forward products read them
-  /// Weights, in the order in which the products that compute input gradients read them.
+  /// Size of the second copy of the weights, in the order in which the products that compute
+  /// gradients of inputs read them.
   std::int64_t transposed = 0;
-  /// Parameter gradient of the current example, for layers that store it as a whole.
+  /// Size of the parameter gradient of the current example, for layers that store it as a whole.
   std::int64_t example_gradient = 0;
-  /// Numbers that forward() saves for backward(), of each example in flight.
+  /// Size per example of the values that layers save in forward() for backward().
   std::int64_t saved = 0;
   std::int64_t numbers = 0;  ///< scratch memory of integers, for the current example
-  /// Offset of each parameter in the packed and in the transposed weights: of the trained ones,
-  /// [d], then of those of frozen layers. transposed_offset is -1 for parameters that are not
-  /// copied there.
+  /// Offset of each parameter in the packed and in the transposed copy of the weights: first of the
+  /// trained parameters, [d], then of those of frozen layers. transposed_offset is -1 for
+  /// parameters that the transposed copy does not have.
   std::vector<std::int32_t> packed_offset;
   std::vector<std::int32_t> transposed_offset;
 
-  /// Adds n floats to one of the sizes above and returns the offset of the first.
+  /// Adds n floats to `size`, one of the sizes above. Returns the offset of the first of these
+  /// floats.
   static std::int64_t reserve(std::int64_t& size, std::int64_t n) {
     const std::int64_t first = size;
     size += n;
@@ -82,21 +88,22 @@ struct Storage {
   }
 };
 
-/// Position of a layer in its network, and the edges (activation arrays) that it reads and writes.
+/// Position of a layer in its network, and the edges (arrays of activations) that it reads and
+/// writes.
 struct LayerSite {
   const Network* network = nullptr;
   const NetworkLayer* layer = nullptr;  ///< null for the input
   CpuEdge in;
   CpuEdge out;
   bool gives_input_gradient = false;  ///< whether an earlier layer is trained
-  /// Whether the first layer reads rows in compact form (CodedRows) directly from the data set. Set
-  /// for the input and for the first layer.
+  /// Whether the first layer reads table rows directly from the data set, in compact form
+  /// (CodedRows). Set both for the input and for the first layer.
   bool passes_codes = false;
 };
 
-/// Layer of the CPU backend. All workers share it, and it does not change; all data of a step is in
-/// the Workspace. Passes process examples first .. first + count - 1 of those in flight, the
-/// examples that a worker processes at once.
+/// Layer of the CPU backend. All threads share it, and it does not change; all data of a step is in
+/// each thread's Workspace. A call processes `count` examples from number `first` on, among those
+/// that the thread processes at once.
 class CpuLayer {
  public:
   CpuLayer() = default;
@@ -106,28 +113,30 @@ class CpuLayer {
 
   // Properties of a layer from which build_layout() chooses the layout.
 
-  /// Whether this layer and all layers before it process one example after the other, so that the
-  /// example's numbers stay in the first-level cache. The layers after the last such layer process
-  /// all examples in flight together, so that weights are read once for many examples.
+  /// Whether this layer is computed for one example after the other, as are then all layers before
+  /// it, so that an example's activations stay in the first-level cache. The layers after the last
+  /// such layer process all examples of the thread together, so that weights are read once for many
+  /// examples.
   virtual bool runs_per_example() const { return false; }
-  /// Whether the whole parameter gradient is stored, for one example at a time. gradient() and
-  /// add() are then called for one example after the other, whatever the layer's position.
+  /// Whether the layer stores the whole parameter gradient of one example at a time. gradient() and
+  /// add() are then called for one example after the other, wherever the layer is in the network.
   virtual bool stores_example_gradient() const { return false; }
   virtual bool works_in_place() const { return false; }
-  /// Whether backward() reads the output of forward(). The next layer then must not work in place.
+  /// Whether backward() reads the output of this layer's forward(). If so, the next layer must not
+  /// overwrite it (work in place).
   virtual bool reads_own_output() const { return false; }
-  /// Whether gradient() reads the result of backward(). backward() is then called even for the
-  /// first layer with parameters.
+  /// Whether gradient() reads a result of this layer's backward(). If so, backward() is called even
+  /// for the first layer with parameters, whose input needs no gradient.
   virtual bool needs_backward() const { return false; }
-  /// Minimum number of examples to process at once; with fewer, its products would have too few
-  /// rows.
+  /// Minimum number of examples that a thread should process at once. With fewer, the layer's
+  /// matrix products would have too few rows to be fast.
   virtual int min_in_flight() const { return 4; }
   virtual int input_border() const { return 0; }
-  /// Whether the layer, if it is the first one, expects pixels without padding channels, as in the
-  /// data set.
+  /// Whether the layer, if it is the first one of the network, expects its input without padding
+  /// channels, as images are in the data set.
   virtual bool takes_unpadded_input() const { return false; }
-  /// Whether the layer, if it is the first one, can read a table's rows in compact form
-  /// (CodedRows), without their dense form.
+  /// Whether the layer, if it is the first one of the network, can read table rows in compact form
+  /// (CodedRows) instead of dense rows.
   virtual bool takes_codes() const { return false; }
 
   void lay_out(const LayerSite& site, Storage& storage) {
@@ -136,36 +145,38 @@ class CpuLayer {
   }
   /// Returns whether the layer has parameters that are trained.
   bool has_parameters() const { return site_.layer != nullptr && site_.layer->has_parameters(); }
-  /// Returns whether the layer has parameters that are constants: gradient() and add() are not
-  /// called then.
+  /// Returns whether the layer has parameters that are frozen, so constant. gradient() and add()
+  /// are then not called.
   bool is_frozen() const { return site_.layer != nullptr && site_.layer->frozen; }
-  /// Returns the index of the layer among those that are trained (NetworkLayer::group). Requires
-  /// trained parameters.
+  /// Returns the index of the layer among the layers with trained parameters. Requires that this
+  /// layer has trained parameters.
   int group() const { return site_.layer->group; }
 
   // The passes, in the order in which Worker calls them. A pass writes the padding channels of all
   // pixels that it writes, so that nothing depends on the previous content of an example's memory.
 
   virtual void forward(Workspace& w, int first, int count) const = 0;
-  /// Writes the squared norm of the layer's parameter gradient to w.norm() for each example, after
-  /// the transform if w.coordinates is set. Called before the layer's own backward(). Exception:
-  /// layers with adds_by_example() among those that process all examples in flight together; for
-  /// them it is called after the backward() of all these.
+  /// Writes the squared norm of the layer's parameter gradient for each example to w.norm(); if
+  /// w.coordinates is set, the norm after the transform of coordinate-wise clipping. Called before
+  /// the layer's own backward(). There is one exception: for layers with adds_by_example() that
+  /// process all examples of the thread together, it is called after the backward() of all these
+  /// layers.
   virtual void gradient(Workspace&, int, int) const {}
-  /// Computes the gradient with respect to the input. Called only if an earlier layer is trained,
-  /// or if needs_backward() is true.
+  /// Computes the gradient of the loss with respect to the layer's input. Called only if an earlier
+  /// layer is trained, or if needs_backward() is true.
   virtual void backward(Workspace&, int, int) const {}
-  /// Multiplies each example's parameter gradient of this layer by w.factor() and adds it to `sum`.
-  /// Skips examples with factor 0, because their gradients may be NaN.
+  /// Multiplies each example's parameter gradient of this layer by the example's factor,
+  /// w.factor(), and adds it to `sum`. Examples with factor 0 are skipped, because their gradients
+  /// may be NaN.
   virtual void add(Workspace&, int, int, const GradientSum& sum) const { (void)sum; }
 
-  /// For the norm of gradients after coordinate-wise clipping, (g - m) / scale: returns the part
-  /// that no gradient changes, the sum of (m / scale)^2 over the layer's parameters. Layers that do
-  /// not compute that norm with dense_square() return 0.
+  /// For coordinate-wise clipping, which clips (gradient - m) / scale: returns the sum of (m /
+  /// scale)^2 over the layer's parameters. That part of the squared norm is the same for all
+  /// gradients. Layers that compute the norm from the whole gradient do not need it and return 0.
   virtual double coordinate_shift(const Coordinates&) const { return 0.0; }
 
  protected:
-  /// Computes the layer's index tables and reserves its storage.
+  /// Computes the layer's index tables, and reserves its parts of the arrays.
   virtual void reserve(Storage&) {}
 
   const CpuEdge& in() const { return site_.in; }
@@ -180,8 +191,9 @@ class CpuLayer {
   LayerSite site_;
 };
 
-/// Weights of a matrix product as they are stored: rows of `columns` floats, then a bias of
-/// `columns` floats. Packed weights and their packed gradients have the same offsets.
+/// Weights of a matrix product as they are stored in the packed copy: rows of `columns` floats,
+/// followed by a bias of `columns` floats. The gradient of these weights is stored at the same
+/// offsets in packed gradients.
 struct PackedMatrix {
   std::int64_t offset = 0;
   int rows = 0;
@@ -189,14 +201,15 @@ struct PackedMatrix {
 
   std::int64_t bias() const { return offset + static_cast<std::int64_t>(rows) * columns; }
   std::int64_t size() const { return static_cast<std::int64_t>(rows + 1) * columns; }
-  /// Reserves a matrix and its bias in the packed weights, and records the packed offsets of the
-  /// bias's numbers (at most `columns`) in `storage`. The caller records those of the matrix.
+  /// Reserves space for a matrix and its bias in the packed weights. Records in `storage` the
+  /// offsets of the numbers of the bias, at most `columns` of them; the caller must record those of
+  /// the matrix.
   static PackedMatrix reserve(Storage& storage, int rows, int columns, const ParameterTensor& bias);
 };
 
-/// Base of layers that store an example's whole parameter gradient. The norm is computed from the
-/// same rounded numbers that are added later, so their rounding errors do not increase the
-/// sensitivity.
+/// Base class of layers that store the whole parameter gradient of an example. The norm is computed
+/// from the same rounded numbers that are added to the sum later. So errors in these numbers do not
+/// increase the sensitivity.
 class WholeGradientLayer : public CpuLayer {
  public:
   bool stores_example_gradient() const final { return true; }
@@ -204,15 +217,17 @@ class WholeGradientLayer : public CpuLayer {
   void add(Workspace& w, int first, int count, const GradientSum& sum) const final;
 
  protected:
-  /// Reserves memory for an example's gradient. reserve() must call it with the offset and size of
-  /// the layer's packed parameters.
+  /// Reserves memory for an example's parameter gradient. A derived class must call it in
+  /// reserve(). packed, size: offset and number of floats of the layer's parameters in the packed
+  /// weights.
   void reserve_gradient(Storage& storage, std::int64_t packed, std::int64_t size) {
     packed_ = packed;
     size_ = size;
     offset_ = Storage::reserve(storage.example_gradient, size);
   }
   float* gradient_memory(Workspace& w) const;
-  /// Writes one example's gradient, in the order of the packed weights, including all padding.
+  /// Writes one example's parameter gradient to `out`, in the order of the packed weights,
+  /// including all padding.
   virtual void make_gradient(Workspace& w, int example, float* out) const = 0;
 
  private:

@@ -14,25 +14,28 @@ struct ValueRange {
   std::int64_t count = 0;
 };
 
-/// Layers of a network on the CPU, and the layout of their memory.
+/// Layers of a network on the CPU, and the layout of the memory that threads need for them.
 struct CpuLayout {
   const Network* network = nullptr;
-  /// Maximum number of examples that a thread takes at a time: 16, or 64 for networks of large
-  /// dense layers, whose sums are limited by memory bandwidth. Results do not depend on it.
+  /// Maximum number of examples that a thread processes in one call: 16, or 64 for networks with
+  /// large dense layers, whose gradient sums are limited by memory bandwidth. Results do not depend
+  /// on it.
   int chunk = 16;
   int min_in_flight = 1;  ///< largest CpuLayer::min_in_flight() of the layers
   Storage storage;
   std::vector<CpuEdge> edges;                     ///< the last edge has the logits
   std::vector<std::unique_ptr<CpuLayer>> layers;  ///< the input, then the network's layers
-  /// Ranges that layers read as zero and no layer writes: borders, the input's padding channels,
-  /// and the floats after an edge's last pixel. forward() clears them for every example, so that
-  /// nothing depends on the previous content of the example's memory.
+  /// Parts of an example's activations that layers expect to be zero and that no layer writes:
+  /// borders of images, padding channels of the input, and padding at the end of an array. They are
+  /// cleared before the forward pass of every example, so that nothing depends on what the memory
+  /// contained before.
   std::vector<ValueRange> zeros;
   std::size_t first_together = 0;    ///< first layer that processes all examples in flight together
   std::size_t first_parametric = 0;  ///< first layer that is trained; backward stops there
 };
 
-/// Makes the layout. Keeps a pointer to `network`. Throws Error if 32-bit offsets are too small.
+/// Makes the layers and the memory layout of a network. Keeps a pointer to `network`. Throws Error
+/// if the network is too large for 32-bit offsets.
 CpuLayout build_layout(const Network& network);
 
 }  // namespace cudp::cpu

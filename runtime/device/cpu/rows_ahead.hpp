@@ -14,30 +14,31 @@
 
 namespace cudp::cpu {
 
-/// Draws and reads the batches of a training one step ahead, if the features are in a file that is
-/// larger than memory: the disk works while steps are computed and the next batch is drawn. A batch
-/// depends on the key and the step alone, so this changes no result. A batch that was read ahead
-/// and is not requested next is dropped.
+/// Draws the batch of the next step, and reads its rows, while the current step is computed. Used
+/// if the features are in a file that is larger than memory, so that the disk works all the time. A
+/// batch depends only on the random key and the step, so this does not change any result. A batch
+/// that was read ahead but is not requested next is discarded.
 class RowsAhead {
  public:
-  /// Maximum size of a batch's features that is read ahead [bytes]. There are two such buffers.
+  /// Maximum size of a batch's features for which the batch is read ahead [bytes]. There are two
+  /// buffers of this size.
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 27;
 
-  /// Makes the object; returns null if the features are in memory, or if their file cannot be read
-  /// ahead. Keeps references to `train` and `draws`.
+  /// Makes an object for a training set. Returns null if its features are in memory, or if its file
+  /// cannot be read ahead. Keeps references to `train` and `draws`.
   static std::unique_ptr<RowsAhead> open(const Dataset& train, BatchDraws& draws);
 
   struct Step {
     std::span<const std::uint32_t> batch;  ///< indices in the training set, ascending
-    /// Data set that has the batch's features, and the indices of its examples there, in the same
-    /// order.
+    /// A data set that contains the batch's features. `examples` are the indices in it of the
+    /// batch's examples, in the order of the batch.
     const Dataset* data = nullptr;
     std::span<const std::uint32_t> examples;
   };
 
-  /// Returns a step's batch, valid until the next call, and starts to read the next step's.
-  /// Requires a draw that does not depend on norms. Throws InputError if the file has become too
-  /// short or cannot be read, or a record in it is not valid.
+  /// Returns the batch of a step, valid until the next call, and starts to read the batch of the
+  /// step after it. Requires a draw that does not depend on gradient norms. Throws InputError if
+  /// the file is too short by now, cannot be read, or has a record that is not valid.
   Step take(std::uint64_t step, const Draw& draw);
 
  private:
@@ -52,9 +53,9 @@ class RowsAhead {
 
   RowsAhead(const Dataset& train, BatchDraws& draws, std::unique_ptr<RowReader> reader);
 
-  /// Draws a step's batch and starts to read it, unless that was done already.
+  /// Draws the batch of a step and starts to read its rows, unless that was done already.
   Batch& begin(std::uint64_t step, const Draw& draw);
-  /// Waits until a batch has been read, and checks it.
+  /// Waits until the rows of a batch have been read, and checks that they are valid.
   void finish(Batch& batch);
 
   const Dataset& train_;

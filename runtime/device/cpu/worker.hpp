@@ -17,28 +17,31 @@ namespace cudp::cpu {
 
 // Ways to use an example's gradient: alternatives of GradientUse.
 
-/// Computes the norm of the gradient and adds nothing.
+/// Use of an example's gradient: computes its norm, and adds nothing to a sum.
 struct MeasureNorm {};
-/// Adds the gradient unchanged.
+/// Use of an example's gradient: adds it, without clipping or rounding, to an array.
 struct AddWhole {
   float* sum;  ///< [Storage::packed], gradient is added to it
 };
-/// Clips the gradient, multiplies it by inverse_grid, rounds it to integers and adds these.
+/// Use of an example's gradient: clips it, multiplies it by inverse_grid, rounds it to integers and
+/// adds these to a sum. The integers are multiples of the grid, 1 / inverse_grid.
 struct AddClipped {
   ClipSettings clip;
   float inverse_grid;
 };
-/// Importance sampling (DPIS): an example was drawn by its stored, older gradient norm. Accepts or
-/// rejects it by the current norm, adds an accepted gradient divided by its norm, and stores the
-/// current norm.
+/// Use of an example's gradient with importance sampling (DPIS). The example was drawn with a
+/// probability that follows from its stored, older gradient norm. Now it is accepted or rejected by
+/// its current norm, which is stored. An accepted gradient is divided by its norm, multiplied by
+/// inverse_grid, rounded to integers and added to a sum.
 struct AddAccepted {
   ImportanceRule rule;
   RandomStream stream;  ///< random stream that decides the acceptance
   float* norms;         ///< [examples of the data set], norm stored for each
   float inverse_grid;
 };
-/// Coordinate-wise clipping (AdaCliP): transforms the gradient, clips it to norm 1, multiplies it
-/// by inverse_grid, rounds it to integers and adds these.
+/// Use of an example's gradient with coordinate-wise clipping (AdaCliP): transforms it to (gradient
+/// - m) / scale, clips the result to norm 1, multiplies it by inverse_grid, rounds it to integers
+/// and adds these to a sum.
 struct AddTransformed {
   Coordinates coordinates;
   ClipSettings clip;
@@ -46,7 +49,8 @@ struct AddTransformed {
 };
 using GradientUse = std::variant<MeasureNorm, AddWhole, AddClipped, AddAccepted, AddTransformed>;
 
-/// Private statistics of one example: loss and gradient norm before clipping.
+/// Loss and gradient norm (before clipping) of one example, and whether its gradient was clipped
+/// and is finite. Private.
 struct ExampleRecord {
   float loss = 0.0f;
   float squared_norm = 0.0f;
@@ -54,34 +58,36 @@ struct ExampleRecord {
   bool finite = true;
 };
 
-/// Runs the forward and backward passes of one thread's examples, in memory of its own. If the
-/// features are in a file, each call copies them once, and computes norms and contributions from
-/// that copy.
+/// Runs the forward and backward passes of the examples that one thread processes, in memory of its
+/// own. If the features are in a file, each call copies those of its examples once, and computes
+/// norms and contributions from that copy.
 class Worker {
  public:
-  /// class_weights: weight of each class (EngineSettings), or empty. Keeps references to its
-  /// arguments.
+  /// class_weights: weight of each class, multiplied with an example's gradient; empty if there are
+  /// no weights. Keeps references to its arguments.
   Worker(const CpuLayout& layout, const CpuKernels& kernels,
          std::span<const float> class_weights = {});
 
-  /// Adds the contributions of `examples`, at most CpuLayout::chunk of them, to the sum in units()
-  /// and totals(). use: one of AddClipped, AddAccepted, AddTransformed. Writes records
-  /// [examples.size()] unless null.
+  /// Computes the contributions of `examples` (indices in the data set), at most CpuLayout::chunk
+  /// of them, and adds them to this worker's sums, units() and totals(). use: one of AddClipped,
+  /// AddAccepted, AddTransformed. Unless `records` is null, writes each example's loss, norm etc.
+  /// to records [examples.size()].
   void add(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
            const GradientUse& use, ExampleRecord* records);
 
-  /// Computes the norms of the gradients of at most CpuLayout::chunk examples, [examples.size()]; 0
-  /// for a gradient that is not finite.
+  /// Computes the gradient norms of `examples` (indices in the data set), at most CpuLayout::chunk
+  /// of them. Writes them to out [examples.size()]; 0 for a gradient that is not finite.
   void norms(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
              float* out);
 
-  /// Computes the logits of at most CpuLayout::chunk examples, [examples.size()][outputs] without
-  /// padding.
+  /// Computes the logits of `examples` (indices in the data set), at most CpuLayout::chunk of them.
+  /// Writes them to out [examples.size()][outputs], without padding.
   void logits(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
               float* out);
 
-  /// Computes one example's unclipped gradient, packed, into `out` [Storage::packed], and its
-  /// squared norm in each layer with parameters, [groups]. Returns its loss.
+  /// Computes one example's unclipped gradient and writes it to `out`, in the order of the packed
+  /// weights, [Storage::packed]. Writes the squared norm of each layer's part of it to
+  /// squared_norms, one per layer with trained parameters. Returns the example's loss.
   float gradient(const Dataset& data, std::uint32_t example, const Weights& weights, float* out,
                  float* squared_norms);
 
@@ -91,26 +97,28 @@ class Worker {
   std::int32_t* units() { return units_.data(); }
 
  private:
-  /// Splits the examples into groups that fit the workspace. For each group, `count` examples from
-  /// index `first` on, makes them the examples in flight and calls body(first, count).
+  /// Splits the examples into parts that fit the workspace, and processes one part after the other.
+  /// For each part it sets up the workspace for `count` examples from index `first` on, and calls
+  /// body(first, count).
   template <class Body>
   void for_each_part(const Dataset& data, std::span<const std::uint32_t> examples,
                      const Weights& weights, const Body& body);
   void forward(int count);
-  /// Runs all passes over `count` examples, processed at once, and adds their gradients.
+  /// Runs the forward and backward passes of `count` examples, which are processed at once, and
+  /// adds their gradients to the sum as `use` requires.
   void run_part(int count, const GradientUse& use, ExampleRecord* records);
-  /// Returns the array to which gradients are added for this use; nullopt for MeasureNorm, which
-  /// adds none.
+  /// Returns the array to which gradients are added; nullopt for MeasureNorm, which adds none.
   std::optional<GradientSum> sum_of(const GradientUse& use);
   void backward_together(int count);
   void backward_example(int example);
-  /// Returns the example's loss, and computes the loss's gradient with respect to the logits.
-  /// Multiplies that gradient by the class weight, except for AddClipped, where choose_factors()
-  /// applies the weight after clipping, and AddWhole.
+  /// Computes the loss of an example and its gradient with respect to the logits. Returns the loss.
+  /// Multiplies the gradient by the weight of the example's class, with two exceptions: for
+  /// AddClipped, choose_factors() applies the weight after clipping, and AddWhole uses no weights.
   float begin_backward(int example, const GradientUse& use);
   float class_weight(int example) const;
-  /// Computes the factors of an example's gradient in the sum, including the class weight for
-  /// clipped gradients, and sets the norm in its record.
+  /// Computes the factors by which an example's gradient is multiplied in the sum, one per layer;
+  /// for AddClipped they include the weight of the example's class. Writes the gradient's norm to
+  /// `record`.
   void choose_factors(int example, const GradientUse& use, ExampleRecord& record);
   float squared_norm(int example);
   void add_example(int example, const GradientSum& sum);
@@ -123,12 +131,13 @@ class Worker {
   std::span<const float> class_weights_;
   Workspace w_;
   FetchedExamples fetched_;  ///< copies of the examples of a chunk, if their features are in a file
-  /// Indices in the whole data set of the examples in flight. Workspace::examples are their indices
-  /// in fetched_, if that is used.
+  /// Indices in the whole data set of the examples that are processed now. If features are in a
+  /// file, Workspace::examples are the indices of these examples in the copy fetched_ instead.
   std::span<const std::uint32_t> numbers_;
   AlignedVector<std::int32_t> units_;
   AlignedVector<std::int64_t> totals_;
-  /// Number of examples added to units_ since it was last added to totals_ and cleared.
+  /// Number of examples that were added to units_ since units_ was last added to totals_ and set to
+  /// 0.
   std::size_t in_units_ = 0;
 };
 

@@ -16,11 +16,12 @@ namespace cudp::cpu {
 
 inline std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-/// The network's weights in two copies, each in the order in which one kind of matrix product reads
-/// them. All threads share them, and they are constant during a step.
+/// The network's weights in two copies. Each is in the order in which one kind of matrix product
+/// reads them. All threads share the copies, which do not change during a step.
 struct Weights {
   const float* packed = nullptr;  ///< [Storage::packed], order for forward passes
-  /// [Storage::transposed], order for the gradients with respect to a layer's input.
+  /// Copy in the order of the products that compute the gradient of a layer's input,
+  /// [Storage::transposed].
   const float* transposed = nullptr;
 };
 
@@ -34,8 +35,8 @@ struct Coordinates {
   std::span<const double> shifts;  ///< [groups], CpuLayer::coordinate_shift() of each trained layer
 };
 
-/// One thread's memory for the examples that it processes at once (examples in flight). Layers read
-/// and write it through this class.
+/// One thread's memory for the examples that it processes at once. Layers read and write it through
+/// this class.
 class Workspace {
  public:
   Workspace(const Storage& storage, int groups, int in_flight, const CpuKernels& cpu_kernels)
@@ -59,9 +60,10 @@ class Workspace {
   const Dataset* data = nullptr;
   std::span<const std::uint32_t> examples;  ///< indices in the data set of the examples in flight
 
-  /// Returns the maximum number of examples in flight.
+  /// Returns the maximum number of examples that the thread processes at once.
   int in_flight() const { return in_flight_; }
-  /// Fills all memory with `value`, for tests: no code may read memory before writing it.
+  /// For tests: fills all memory with `value`. No code may read memory before it has written it, so
+  /// results must not change.
   void fill(float value) {
     std::fill_n(values_.data(), values_.size(), value);
     std::fill_n(kept_gradients_.data(), kept_gradients_.size(), value);
@@ -71,17 +73,18 @@ class Workspace {
     std::fill_n(scratch_.data(), scratch_.size(), value);
     fill_example(value);
   }
-  /// Fills the memory that only the current example uses with `value`, for tests.
+  /// For tests: fills the memory that is used for one example at a time with `value`.
   void fill_example(float value) {
     std::fill_n(gradients_.data(), gradients_.size(), value);
     std::fill_n(example_gradient_.data(), example_gradient_.size(), value);
     std::ranges::fill(numbers_, std::bit_cast<std::int32_t>(value));
   }
 
-  /// Returns the distance between the activations of consecutive examples [floats].
+  /// Returns the distance between consecutive examples in the array of activations [floats].
   std::int64_t value_stride() const { return storage_.values; }
 
-  /// Returns all activations of an example, [Storage::values].
+  /// Returns the activations of all layers for one example, [Storage::values]. example: number
+  /// among those that the thread processes at once.
   float* values(int example) { return values_.data() + storage_.values * example; }
   float* value(const CpuEdge& e, int example) { return values(example) + e.value; }
   float* gradient(const CpuEdge& e, int example) {
@@ -89,7 +92,8 @@ class Workspace {
                ? kept_gradients_.data() + storage_.kept_gradients * example + e.gradient
                : gradients_.data() + e.gradient;
   }
-  /// Returns the distance between the saved numbers of consecutive examples [floats].
+  /// Returns the distance between consecutive examples in the array of values that layers save in
+  /// forward() for backward() [floats].
   std::int64_t saved_stride() const { return storage_.saved; }
   float* saved(std::int64_t offset, int example) {
     return saved_.data() + storage_.saved * example + offset;
@@ -98,32 +102,33 @@ class Workspace {
 
   std::int32_t* numbers(std::int64_t offset) { return numbers_.data() + offset; }
 
-  /// Returns whether layers read a table's rows in compact form (numbers and codes). With
-  /// coordinate-wise clipping they read dense rows, because zeros of a gradient also become (0 - m)
-  /// / scale.
+  /// Returns whether layers read table rows in compact form (CodedRows). With coordinate-wise
+  /// clipping they read dense rows, because it turns a 0 of a gradient into (0 - m) / scale.
   bool reads_codes() const { return data->is_coded() && coordinates == nullptr; }
 
-  /// Returns the word ids of an example's text, [length()].
+  /// Returns the words of an example's text, as indices in the vocabulary, [length(example)].
   const std::uint16_t* words(int example) const {
     return data->tokens.data() + examples[to_size(example)] * to_size(data->shape.size());
   }
   int length(int example) const { return data->lengths[examples[to_size(example)]]; }
 
-  /// Returns the squared norms of an example's gradient, one per trained layer, [groups].
+  /// Returns the squared norms of an example's gradient, one for each layer with trained
+  /// parameters, [groups].
   float* norms(int example) { return norms_.data() + of_example(example); }
   float& norm(int example, int group) { return norms(example)[group]; }
-  /// Returns the factors on an example's gradient in a sum, one per trained layer, [groups].
+  /// Returns the factors by which an example's gradient is multiplied in the sum, one for each
+  /// layer with trained parameters, [groups].
   float* factors(int example) { return factors_.data() + of_example(example); }
   float factor(int example, int group) { return factors(example)[group]; }
 
-  /// Returns the arrays of coordinate-wise clipping for the parameters packed from `offset` on;
-  /// null pointers if clipping is not coordinate-wise.
+  /// Returns the arrays of coordinate-wise clipping for the parameters from offset `offset` on in
+  /// the packed weights. Returns null pointers if clipping is not coordinate-wise.
   Transform transform(std::int64_t offset) const {
     if (coordinates == nullptr) return {};
     return {coordinates->transform.mean + offset, coordinates->transform.inverse + offset};
   }
 
-  /// Returns memory for n floats, valid until the next call.
+  /// Returns scratch memory for n floats, valid until the next call.
   float* scratch(std::int64_t n) {
     if (scratch_.size() < to_size(n)) scratch_ = AlignedVector<float>(to_size(n));
     return scratch_.data();

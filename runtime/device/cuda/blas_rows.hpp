@@ -10,8 +10,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Returns `choices`, but without BLAS if the bits of a row of a product depend on the row's
-/// position; `say` is then called with a line that reports it. Initialises BLAS if it is used.
+/// Checks whether BLAS computes identical bits for a row of a matrix product wherever the row is in
+/// the matrix. Returns `choices`, without BLAS if it does not; `say` is then called with a line
+/// that reports it. Initialises BLAS if it is used.
 LayoutChoices with_checked_blas(Gpu& gpu, const Network& network, LayoutChoices choices,
                                 const std::function<void(const std::string&)>& say);
 

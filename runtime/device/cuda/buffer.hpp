@@ -8,7 +8,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Device memory for n numbers. It is uninitialised: write it or call clear() before reading.
+/// Device memory for n elements. It is not initialised: write to it, or call clear(), before it is
+/// read.
 template <class T>
 class Buffer {
  public:
@@ -31,15 +32,15 @@ class Buffer {
     if (data_ != nullptr) gpu_->release(data_);
   }
 
-  /// Returns the address of the first number; null if the size is 0.
+  /// Returns the device address of the first element; null if the size is 0.
   T* get() const { return data_; }
   std::size_t size() const { return size_; }
 
   void clear() {
     if (size_ > 0) gpu_->clear(data_, size_ * sizeof(T));
   }
-  /// Overwrites the memory with a value that tests choose (runtime/device/scratch_fill.hpp), to
-  /// find code that reads it before writing.
+  /// For tests: overwrites the memory with a value that the test chooses, to find code that reads
+  /// memory before it writes it. Does nothing otherwise.
   void fill_scratch() { fill_scratch(0, size_); }
   void fill_scratch(std::size_t at, std::size_t n) {
     if (n > 0) gpu_->fill_scratch(data_ + at, n * sizeof(T));
@@ -47,7 +48,7 @@ class Buffer {
   void upload(std::span<const T> from, std::size_t at = 0) {
     if (!from.empty()) gpu_->upload(data_ + at, from.data(), from.size() * sizeof(T));
   }
-  /// Returns a host copy of n numbers, from index `at` on. Waits for the device.
+  /// Returns a host copy of n elements, from index `at` on. Waits for the device.
   std::vector<T> download(std::size_t n, std::size_t at = 0) const {
     std::vector<T> to(n);
     if (n > 0) gpu_->download(to.data(), data_ + at, n * sizeof(T));
@@ -61,7 +62,7 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
-/// Host memory for n numbers that the device can read directly (pinned).
+/// Host memory for n elements that the device can read directly (pinned memory).
 template <class T>
 class PinnedBuffer {
  public:

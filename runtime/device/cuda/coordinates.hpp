@@ -11,24 +11,26 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 class DeviceCoordinates {
  public:
-  /// d: number of parameters, or 0 if gradients are clipped without a transform.
+  /// d: number of parameters; 0 if clipping is not coordinate-wise, so that no arrays are needed.
+  /// groups: number of layers with trained parameters.
   DeviceCoordinates(Gpu& gpu, std::size_t d, int groups);
 
   Buffer<float>& mean() { return mean_; }
   Buffer<float>& deviation() { return deviation_; }
   const Buffer<float>& mean() const { return mean_; }
   const Buffer<float>& deviation() const { return deviation_; }
-  /// Returns 1 / scale of each coordinate, [d] (CoordinatesView::inverse).
+  /// Returns the array of 1 / scale, one number per gradient coordinate, [d].
   const Buffer<float>& inverse() const { return inverse_; }
   const CoordinateScale* scale() const { return scale_.get(); }
 
-  /// Launches the kernels that compute the arrays of CoordinatesView, except `shifts`, from mean
-  /// and deviation. The kernels do nothing if cursor->active is 0.
+  /// Launches the kernels that compute the arrays of coordinate-wise clipping, except `shifts`,
+  /// from the mean and the standard deviation of each gradient coordinate. Returns the arrays'
+  /// addresses. The kernels do nothing if cursor->active is 0 (no step is running).
   CoordinatesView refresh(const StepCursor* cursor);
 
-  /// Launches the kernels that compute all arrays of CoordinatesView. `shifts` is needed for the
-  /// gradient norms of a network that is run layer by layer. The kernels do nothing if
-  /// cursor->active is 0.
+  /// Launches the kernels that compute all arrays of coordinate-wise clipping, `shifts` included,
+  /// which is needed for the gradient norms of a network that is computed layer by layer. Returns
+  /// the arrays' addresses. The kernels do nothing if cursor->active is 0 (no step is running).
   CoordinatesView refresh(const CudaLayout& layout, const StepCursor* cursor);
 
  private:

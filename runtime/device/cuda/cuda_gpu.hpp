@@ -89,7 +89,8 @@ class UniqueHandle {
 
 class CudaGpu {
  public:
-  /// Throws Error if there is no device that this build has code for.
+  /// Opens the CUDA device of this number. Throws Error if there is none that this build has code
+  /// for.
   explicit CudaGpu(int device = 0) {
     check(cudaSetDevice(device), "choose the device");
     cudaStream_t s = nullptr;
@@ -117,9 +118,9 @@ class CudaGpu {
     return free;
   }
 
-  /// Allows a kernel to use all shared memory of the device. Call before each launch with more than
-  /// 48 KB of shared memory, because another network with the same kernel may have set a smaller
-  /// limit.
+  /// Allows a kernel to use all shared memory of the device. Call it before each launch with more
+  /// than 48 KB of shared memory; it is not enough to call it once, because the limit is shared
+  /// with other users of the same kernel, who may have set a smaller one.
   template <class... P>
   void allow_shared(void (*kernel)(P...), std::size_t bytes) {
     cudaFuncAttributes of{};
@@ -151,15 +152,15 @@ class CudaGpu {
     check(cudaMemsetAsync(p, 0, bytes, stream_.get()), "clear memory");
   }
   /// Copies host memory to the device and waits until the copy is done, so the caller may then
-  /// change `from`. (For an asynchronous copy CUDA does not guarantee that pageable memory may be
-  /// changed.)
+  /// change `from`. (If it did not wait, ordinary host memory would have to stay unchanged for an
+  /// unknown time.)
   void upload(void* to, const void* from, std::size_t bytes) {
     settle();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
     check(cudaStreamSynchronize(stream_.get()), "wait for the device");
   }
-  /// Returns whether fill_scratch() does anything. False here: only the emulated device of the
-  /// tests fills scratch memory (runtime/device/scratch_fill.hpp).
+  /// Returns whether fill_scratch() does anything. Always false here: only the emulated device of
+  /// the tests overwrites scratch memory with a test value.
   bool fills_scratch() const { return false; }
   void fill_scratch(void*, std::size_t) {}
   /// Allocates host memory that the device can read directly.
@@ -172,16 +173,16 @@ class CudaGpu {
     if (cudaFreeHost(p) != cudaSuccess)
       std::fputs("cudp: pinned memory was not released\n", stderr);
   }
-  /// Copies from pinned memory to the device without waiting. `from` must not change before the
-  /// host has next waited for the device.
+  /// Copies from pinned host memory to the device without waiting. The caller must not change
+  /// `from` until the host has next waited for the device.
   void upload_pinned(void* to, const void* from, std::size_t bytes) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
   }
-  /// A CUDA event: a point in the stream of launches, or in the second stream, that of copies
-  /// (copy_beside()).
+  /// A CUDA event: a point in one of two CUDA streams, that of launches or that of the copies made
+  /// by copy_beside().
   using Mark = UniqueHandle<cudaEvent_t, cudaEventDestroy>;
-  /// Returns a new mark that is not set. The first call also creates the stream of copies, so call
-  /// it before copy_beside().
+  /// Returns a new mark (CUDA event) that is not set yet. The first call also creates the CUDA
+  /// stream for copies, so call it before copy_beside().
   Mark new_mark() {
     if (copies_.get() == nullptr) {
       cudaStream_t s = nullptr;
@@ -192,25 +193,28 @@ class CudaGpu {
     check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "create an event");
     return Mark(e);
   }
-  /// Copies from pinned memory to the device in the stream of copies, while launches run. `from`
-  /// must not change until wait() has returned for a mark that mark_copies() set after this call.
+  /// Copies from pinned host memory to the device in the CUDA stream for copies, while launches run
+  /// in theirs. The caller must not change `from` before the copy is done: set a mark with
+  /// mark_copies() after this call and wait() for it.
   void copy_beside(void* to, const void* from, std::size_t bytes) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies_.get()), "upload");
   }
-  /// Sets a mark after all launches so far.
+  /// Sets the mark m in the stream of launches, after all launches so far.
   void mark(const Mark& m) { check(cudaEventRecord(m.get(), stream_.get()), "mark launches"); }
-  /// Sets a mark after all copies of copy_beside() so far.
+  /// Sets the mark m in the stream of copies, after all copies made by copy_beside() so far.
   void mark_copies(const Mark& m) { check(cudaEventRecord(m.get(), copies_.get()), "mark copies"); }
-  /// Makes later copies of copy_beside() wait, on the device, for the launches before a mark of
-  /// mark().
+  /// Makes later copies by copy_beside() wait, on the device, until the launches before mark m are
+  /// done. Requires that mark() has set m.
   void hold_copies(const Mark& m) {
     check(cudaStreamWaitEvent(copies_.get(), m.get(), 0), "let copies wait");
   }
-  /// Makes later launches wait, on the device, for the copies before a mark of mark_copies().
+  /// Makes later launches wait, on the device, until the copies before mark m are done. Requires
+  /// that mark_copies() has set m.
   void await_copies(const Mark& m) {
     check(cudaStreamWaitEvent(stream_.get(), m.get(), 0), "let launches wait");
   }
-  /// Blocks the host until the launches or copies before a mark are done.
+  /// Blocks the host until all work before mark m is done: launches or copies, depending on the
+  /// stream in which the mark was set.
   void wait(const Mark& m) { check(cudaEventSynchronize(m.get()), "wait for copies"); }
   /// Copies from device memory to device memory without waiting.
   void copy(void* to, const void* from, std::size_t bytes) {
@@ -224,12 +228,13 @@ class CudaGpu {
     check(cudaStreamSynchronize(stream_.get()), "wait for the device");
   }
 
-  /// Launches a kernel. Defined for sources that nvcc compiles.
+  /// Launches a kernel with the given arguments. Defined only in sources that nvcc compiles. name:
+  /// name of the kernel in error messages.
   template <class... P, class... A>
   void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args);
 
-  /// Creates the cuBLAS handles. Call before sgemm() and dense(), not inside record(). precision:
-  /// that of sgemm's products.
+  /// Creates the cuBLAS handles. Call it before sgemm() and dense(), and not inside record().
+  /// precision: precision of the products that sgemm() computes.
   void prepare_blas(Precision precision) {
     cublasHandle_t h = nullptr;
     check(cublas().create(&h), "start");
@@ -248,7 +253,8 @@ class CudaGpu {
     sgemm('N', 'N', 1, 1, 1, one, 1, one + 1, 1, 0.0f, one + 2, 1);
   }
 
-  /// Computes c = op(a) op(b) + beta c, in column-major order as in BLAS. op: N or T.
+  /// Computes the matrix product c = op(a) op(b) + beta c, in column-major order as in BLAS. op_a,
+  /// op_b: N for the matrix itself, T for its transpose.
   void sgemm(char op_a, char op_b, int m, int n, int k, const float* a, int lda, const float* b,
              int ldb, float beta, float* c, int ldc) {
     if (loads_only_) return;
@@ -285,9 +291,9 @@ class CudaGpu {
     cudnn_recur(dnn_.get(), a, scratch, this, stream_.get());
   }
 
-  /// Computes the Fourier transforms of `images` complex images of rows x columns, in place. The
-  /// inverse does not divide. The first call with a size creates a plan, so it must not be inside
-  /// record().
+  /// Computes in place the Fourier transforms of `images` complex images of rows x columns pixels.
+  /// The inverse transform does not divide by the number of pixels. The first call for a size
+  /// creates a cuFFT plan, so it must not be inside record().
   void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
     const auto [at, is_new] = fourier_plans_.try_emplace({rows, columns, images});
     if (is_new) {
@@ -303,11 +309,12 @@ class CudaGpu {
           "transform");
   }
 
-  /// Sets *a.total to the sum of stored gradient norms (NormTotal), with CUB if the build has it.
-  /// Must not be called inside record().
+  /// Sets *a.total to the sum of stored gradient norms that `a` describes, with the CUB library if
+  /// the build has it. Must not be called inside record().
   void total_norms(const NormTotal& a);
 
-  /// Returns the properties of this device that ranks exchange before their devices add sums.
+  /// Returns the properties of this device that ranks (processes) exchange to decide whether their
+  /// devices can add up sums directly.
   DeviceSums device_sums() const {
     DeviceSums s{.device = uuid_};
     try {
@@ -320,24 +327,25 @@ class CudaGpu {
     return s;
   }
   static std::string id_for_sums() { return NcclRanks::new_id(); }
-  /// Joins the group of ranks (processes) whose arrays sum_over_ranks() adds up with NCCL. All
-  /// ranks call it with the id that one rank made. Throws Error if that fails.
+  /// Joins the group of ranks (processes) over which sum_over_ranks() adds up arrays with NCCL. All
+  /// ranks must call it, with the same id, which one of them has created. Throws Error if joining
+  /// fails.
   void join_ranks(Ranks& ranks, const std::string& id) {
     nccl_ = std::make_unique<NcclRanks>(ranks, id);
   }
   void leave_ranks() { nccl_.reset(); }
-  /// Replaces words [n] by their sums over all ranks, modulo 2^64, using NCCL. It may be recorded
-  /// once it has been called with the same n. Requires join_ranks(). From then on every wait for
-  /// the device checks whether NCCL, or a rank, has failed.
+  /// Replaces words [n] by their sums over all ranks (processes), modulo 2^64, with NCCL. It may be
+  /// called inside record() once it has been called outside with the same n. Requires join_ranks().
+  /// Afterwards every wait for the device also checks whether NCCL, or a rank, has failed.
   void sum_over_ranks(std::uint64_t* words, std::size_t n) {
     if (loads_only_) return;
     nccl_->sum(words, n, stream_.get());
   }
 
-  /// A recording: an executable CUDA graph. record() captures the launches of `work` without
-  /// running them; replay() runs them. `work` may launch and clear, but not allocate, upload or
-  /// download. It is called twice: the first call loads the kernels, because drivers before CUDA
-  /// 12.3 cannot load them during a capture.
+  /// An executable CUDA graph. record() captures the launches of `work` in it without running them;
+  /// replay() runs them. `work` may launch kernels and clear memory, but not allocate, upload or
+  /// download. It is called twice: the first call only loads the kernels, because drivers before
+  /// CUDA 12.3 cannot load them during a capture.
   using Recording = UniqueHandle<cudaGraphExec_t, cudaGraphExecDestroy>;
   Recording record(const std::function<void()>& work) {
     load(work);
@@ -359,8 +367,9 @@ class CudaGpu {
   void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
 
  private:
-  /// If ranks use NCCL: waits for the stream. Throws Error if a rank has failed; without this check
-  /// the stream would wait for that rank for ever. Does nothing without NCCL.
+  /// If ranks (processes) use NCCL: waits until the work of the CUDA stream is done. Throws Error
+  /// if a rank has failed; without this check the stream would wait for that rank for ever. Does
+  /// nothing without NCCL.
   void settle() {
     if (nccl_ == nullptr) return;
     nccl_->wait([this] {
@@ -371,7 +380,7 @@ class CudaGpu {
     });
   }
 
-  /// Runs `work` in a mode in which a launch only loads its kernel and executes nothing.
+  /// Calls `work` in a mode in which a launch only loads its kernel and executes nothing.
   void load(const std::function<void()>& work) {
     loads_only_ = true;
     try {

@@ -22,8 +22,8 @@ class DeviceEngine final : public Engine {
   DeviceEngine(Gpu gpu, const Network& network, const EngineSettings& settings,
                std::int64_t large_dense = kLargeDense, bool may_be_fused = true);
 
-  /// Returns whether clipped sums are computed by a fused kernel (whole network in one launch), not
-  /// layer by layer.
+  /// Returns whether sums of gradients are computed by a fused kernel (the whole network in one
+  /// launch), and not layer by layer.
   bool is_fused() const { return p_.fused.has_value(); }
 
   void load(const Dataset& train) override;
@@ -31,8 +31,8 @@ class DeviceEngine final : public Engine {
   TrainState state() override { return p_.train_state(); }
   void run(const StepRecipe& recipe, std::uint64_t first,
            std::span<const StepScalars> scalars) override;
-  /// Runs steps with an adaptive clipping norm. The device computes the next clipping norm itself,
-  /// so the host waits no more often than in run().
+  /// Runs steps with an adaptive clipping norm. The device computes the clipping norm of each next
+  /// step itself, so the host need not wait for every step.
   FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
                               std::span<const StepScalars> scalars, const ClipRule& rule,
                               float clip, std::span<const std::int64_t> count_noise) override;
@@ -46,10 +46,11 @@ class DeviceEngine final : public Engine {
 
  private:
   /// Converts the scalars of each step (learning rate, noise, ...) to the struct that kernels read.
-  /// Throws if a number is out of range.
+  /// Throws std::invalid_argument if a scalar is out of range.
   std::vector<ListedStep> listed(const StepRecipe& recipe, std::span<const StepScalars> scalars);
 
-  /// Device copy of the rows of some training examples, and their indices in it.
+  /// Copy in device memory of the rows of some training examples, and the indices of these examples
+  /// in the copy.
   struct RowsOfSome {
     std::vector<std::uint32_t> indices;
     DeviceData data;

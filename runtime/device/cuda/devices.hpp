@@ -25,30 +25,33 @@ struct DeviceInfo {
 /// build without CUDA.
 std::vector<DeviceInfo> cuda_devices();
 
-/// Initialises a device for this process, which takes some tenths of a second, so that its first
-/// use is faster. number: index in cuda_devices(). Any thread may call it.
+/// Initialises a CUDA device for this process, so that the first work on it is faster. It takes
+/// some tenths of a second and may be called by any thread. number: index of the device in
+/// cuda_devices().
 void open_cuda_device(int number);
 
-/// Creates a CUDA engine that uses no fused kernels (fused.hpp), for tests and benchmarks.
-/// large_dense: number of weights from which a dense layer uses BLAS.
+/// For tests and benchmarks: creates a CUDA engine that computes every network layer by layer,
+/// never by a fused kernel (the whole network in one launch). large_dense: number of weights from
+/// which on a dense layer uses BLAS.
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense);
 
-/// Returns the precision (fp32 or TF32) of the matrix products in an engine of make_cuda_engine()
-/// for this network if the user requests `requested`. transforms: whether clipping is
-/// coordinate-wise. device: number of the device, which must exist.
+/// Returns the precision (fp32 or TF32) of the matrix products in a CUDA engine for this network.
+/// requested: the user's setting. transforms: whether clipping is coordinate-wise. device: number
+/// of the device, which must exist.
 Precision cuda_precision(const Network& network, Precision requested, bool transforms,
                          int device = 0);
 
-/// Returns Backend::library_arithmetic for a run on this device: the versions of cuBLAS and cuFFT
-/// and what their choice of kernels may depend on, the number of multiprocessors and
-/// NVIDIA_TF32_OVERRIDE. Empty if the network cannot use cuBLAS and no scattering features are
-/// computed by cuFFT.
+/// Returns a text that identifies the libraries on which the bits of a run's results depend on this
+/// device: the versions of cuBLAS and cuFFT, and what their choice of kernels may depend on (the
+/// number of multiprocessors and NVIDIA_TF32_OVERRIDE). It is empty if the network cannot use
+/// cuBLAS and no scattering features are computed by cuFFT. scatters: whether scattering features
+/// are computed.
 std::string cuda_library_arithmetic(const DeviceInfo& device, const Network& network,
                                     bool scatters);
 
-/// Throws InputError if cuDNN, which --evaluate-with cudnn requires, cannot be used.
+/// Throws InputError if cuDNN cannot be used. The option --evaluate-with cudnn requires it.
 void require_cudnn();
 
 /// Returns whether this build has the CUDA backend.

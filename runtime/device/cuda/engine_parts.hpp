@@ -19,36 +19,39 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The device, the network and the arrays of an engine. State that training changes stays on the
-/// device.
+/// The parts that the classes of a CUDA engine share: the device, the network and the engine's
+/// arrays. State that training changes stays on the device.
 struct EngineParts {
-  /// large_dense: number of weights from which a dense layer uses BLAS. may_be_fused: whether sums
-  /// may be computed by a fused kernel, if the network has one that fits the device.
+  /// large_dense: number of weights from which on a dense layer uses BLAS. may_be_fused: whether
+  /// sums may be computed by a fused kernel (the whole network in one launch), if there is one for
+  /// the network that fits the device.
   EngineParts(Gpu device, const Network& network, const EngineSettings& settings,
               std::int64_t large_dense, bool may_be_fused);
   EngineParts(const EngineParts&) = delete;
   EngineParts& operator=(const EngineParts&) = delete;
 
-  /// Copies the training set to the device, or prepares streaming if its rows do not fit there.
-  /// Throws InputError if it does not fit the network.
+  /// Copies the training set to the device. If its rows do not fit into device memory, prepares to
+  /// stream them from the host instead. Throws InputError if the examples do not have the network's
+  /// input shape.
   void load(const Dataset& data);
-  /// Copies a data set to the device. holds_rows: false if only its public properties are copied
-  /// and the rows stay on the host.
+  /// Copies a data set to the device and returns the copy. holds_rows: if false, only public
+  /// properties such as class weights are copied, and the rows stay on the host.
   DeviceTrainingSet on_device(const Dataset& data, bool holds_rows = true);
 
-  /// Sets the state of the training. Throws if an array of `s` has another size.
+  /// Sets the state of the training: parameters, optimizer state and stored norms. Throws Error if
+  /// an array of `s` does not have the expected size.
   void set_train_state(const TrainState& s);
   TrainState train_state() const;
 
   bool keeps_norms() const { return std::holds_alternative<Candidates>(settings.recipe.draw); }
-  /// Returns the random stream for a purpose. Its step is 0; kernels replace it by the number of
-  /// the current step (StepCursor::step).
+  /// Returns the random stream for a purpose, such as noise or sampling. Its step number is 0;
+  /// kernels replace it with the number of the current step.
   RandomStream stream(Stream purpose) const {
     return {settings.generator, settings.key.key(), purpose, 0};
   }
 
-  /// Returns whether the data set's rows must stay on the host, because device memory is too small.
-  /// If so, reports it to the user.
+  /// Returns whether the rows of the data set must stay on the host because device memory is too
+  /// small for them. If so, tells the user.
   bool must_stream(const Dataset& data) const;
 
   Gpu gpu;
@@ -66,7 +69,8 @@ struct EngineParts {
   SampleScratch sample;
   Canaries canaries;
   Buffer<std::uint32_t> drawn;  ///< [examples], indices of the rows of the current batch
-  /// [examples], last computed gradient norms; empty without importance sampling
+  /// Norm of each example's gradient when it was last computed, [examples]; empty unless importance
+  /// sampling is used.
   Buffer<float> norms;
   Buffer<Tally> tally;  ///< [1], sums of losses, norms and counts over all examples so far
 };

@@ -11,21 +11,22 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Computes logits of data sets. The examples of the last call stay in device memory, so a test set
-/// is uploaded once. To recognise them, the host compares the given examples with a copy that it
-/// keeps, which is several times faster than an upload.
+/// Computes the logits of data sets. The examples of the last call stay in device memory, so a test
+/// set that is evaluated repeatedly is uploaded only once. To recognise them, the host compares the
+/// given examples with a copy of its own, which is several times faster than an upload.
 class DeviceEvaluation {
  public:
-  /// Largest data set that is kept on the device [bytes].
+  /// Largest data set that is kept in device memory after it has been evaluated [bytes].
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
   /// Size of the parts in which features are read from a file [bytes].
   static constexpr std::size_t kFileBytes = std::size_t{1} << 25;
 
   explicit DeviceEvaluation(EngineParts& parts) : p_(parts) {}
 
-  /// Returns the logits of the examples at the current parameters, [examples, outputs]. Waits for
-  /// the device; only once if the examples are those of the previous call. Requires
-  /// LayerWiseNetwork::reserve() if the network is not fused.
+  /// Returns the logits of the examples with the current parameters, [examples, outputs]. Waits for
+  /// the device; only once if the examples are the same as in the previous call. If the network is
+  /// not computed by a fused kernel, requires that LayerWiseNetwork::reserve() has allocated
+  /// memory.
   std::vector<float> logits(const Dataset& examples);
 
  private:

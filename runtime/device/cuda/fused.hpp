@@ -17,23 +17,24 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Layout of the packed copy of the parameters that a fused kernel reads
-/// (kernels/fused/packed.hpp): offsets of the parameters, initial content, and PackedImage::low.
+/// Describes the packed copy of the parameters that a fused kernel reads: the position of each
+/// parameter (places), the initial content (image), and the distance between the two fp16 numbers
+/// that make up a weight (low).
 struct FusedPacking {
   std::vector<PackedPlace> (*places)() = nullptr;
   std::vector<unsigned char> (*image)() = nullptr;
   std::uint32_t low = 0;
 };
 
-/// A fused kernel (forward and backward pass, clipping and sum in one launch) that fits a network
-/// and a device.
+/// A fused kernel, and how to launch it for one network and device. It computes forward and
+/// backward pass, clipping and sum of the gradients in one launch.
 struct FusedKernel {
   void (*sum)(FusedSum) = nullptr;
   std::size_t shared_bytes = 0;
   std::array<Activate, 4> functions{};
   unsigned threads = kFusedThreads;
   DenseShapes dense{};  ///< shapes of a network without convolutions
-  /// Number of examples that a thread block processes at once, with convolutions.
+  /// Number of examples that a thread block processes at once, for networks with convolutions.
   int examples = 1;
   bool wants_bytes = false;  ///< features must be bytes without a shift
   FusedPacking packing{};    ///< used for a network with convolutions only
@@ -42,38 +43,43 @@ struct FusedKernel {
 
   bool weighs_classes() const { return dense.tile > 0; }
   bool has_tensor_cores() const { return packing.places != nullptr || places > 0; }
-  /// Number of consecutive examples that a block is assigned at a time.
+  /// Returns the number of consecutive examples that a thread block is assigned before the next
+  /// block gets its own.
   int stripe() const { return dense.tile > 0 ? kTileExamples : 1; }
   bool takes(const DeviceData& data) const {
     return !wants_bytes || (data.bytes != nullptr && data.shift == 0.0f);
   }
 };
 
-/// Returns the fused kernels that can process a network on a device; none if the layer-wise path
-/// (layer_wise.hpp) must be used. They differ in the number of examples per thread block, on which
-/// no result depends, and in the features that they accept (bytes only, or all). Those for bytes
-/// are first, and preferred. transforms: true for kernels that sum gradients transformed before
-/// clipping, false for all other tasks.
+/// Returns the fused kernels (whole network in one launch) that can process a network on a device.
+/// If there are none, the network must be computed layer by layer. The kernels differ in the number
+/// of examples per thread block, on which no result depends, and in the features that they accept:
+/// bytes only, or all. Those for bytes come first and are preferred. transforms: true to get
+/// kernels that sum gradients which are transformed before clipping, false for kernels for all
+/// other tasks.
 std::vector<FusedKernel> fused_kernels_for(const Network& net, const DeviceLimits& limits,
                                            Precision precision, bool transforms = false);
 
-/// Returns the precision of the matrix products in this network's kernels (fp32 or TF32) if the
-/// user requests `requested`. Fused kernels of networks with only dense layers always use fp32.
-/// transforms: whether gradients are transformed before clipping.
+/// Returns the precision of the matrix products (fp32 or TF32) with which this network is computed
+/// on a device. requested: the user's setting. Fused kernels (whole network in one launch) of
+/// networks with only dense layers always use fp32. transforms: whether gradients are transformed
+/// before clipping.
 Precision device_precision(const Network& net, const DeviceLimits& limits, Precision requested,
                            bool transforms = false);
 
 class FusedNetwork {
  public:
-  /// kernels: for all tasks but sums of transformed gradients; at least one. transformed: for sums
-  /// of gradients that are transformed before clipping; may be empty. micro_batch: largest number
-  /// of examples per launch, or 0 for as many as a launch can add without overflow.
+  /// kernels: at least one kernel, for all tasks except sums of transformed gradients. transformed:
+  /// kernels for sums of gradients that are transformed before clipping; may be empty. micro_batch:
+  /// largest number of examples per launch; 0 for as many as a launch can add without integer
+  /// overflow. diagnostics: whether losses and gradient norms are computed for the user.
   FusedNetwork(Gpu& gpu, const Network& net, std::vector<FusedKernel> kernels,
                std::vector<FusedKernel> transformed, int micro_batch, bool diagnostics);
   bool sums_transformed() const { return !transformed_.empty(); }
 
-  /// Returns the packed copy of the parameters. The kernels read it, so every update of the
-  /// parameters must also write it. Empty if the kernels read the parameters themselves.
+  /// Returns the address and layout of the packed copy of the parameters that the kernels read.
+  /// Every update of the parameters must also write it. Empty if the kernels read the parameters
+  /// themselves.
   PackedImage packed() const;
   /// Writes all parameters [d] to the packed copy, if there is one.
   void pack(const float* parameters);
@@ -89,48 +95,54 @@ class FusedNetwork {
     const SumScale* scale;    ///< [1], scale of the sum
   };
 
-  /// Adds the clipped gradients of the drawn examples to fixed [d], as integer multiples of the
-  /// sum's grid (drawn.scale), and losses and norms to *tally. The returned partial results are not
-  /// included yet; the caller must add them.
+  /// Computes the sum of the clipped gradients of the drawn examples, as integer multiples of the
+  /// sum's grid (drawn.scale), and their losses and norms. They are added to fixed [d] and *tally
+  /// only in part: the returned partial results are the rest, which the caller must add.
   Unfinished sum_clipped(const Drawn& drawn, const ClippedGradient& clip, FixedPoint* fixed,
                          Tally* tally);
 
-  /// As sum_clipped(), but each gradient is transformed before it is clipped (AdaCliP).
+  /// Computes the sum of the drawn examples' gradients, each transformed (coordinate-wise clipping,
+  /// AdaCliP) and then clipped, and their losses and norms. They are added to fixed [d] and *tally
+  /// only in part: the returned partial results are the rest, which the caller must add.
   Unfinished sum_transformed(const Drawn& drawn, const Transform& transform, FixedPoint* fixed,
                              Tally* tally);
 
-  /// As sum_clipped(), for importance sampling: adds the gradients of accepted examples, each
-  /// divided by its norm. norms: stored gradient norm of each example of the data set; those of the
-  /// drawn examples are updated.
+  /// Importance sampling: accepts or rejects each drawn example, and computes the sum of the
+  /// accepted gradients, each divided by its norm, and the losses and norms. They are added to
+  /// fixed [d] and *tally only in part: the returned partial results are the rest, which the caller
+  /// must add. norms: stored gradient norm of each example of the data set; those of the drawn
+  /// examples are replaced with the current norms.
   Unfinished sum_accepted(const Drawn& drawn, const FusedAcceptance& accept, float* norms,
                           FixedPoint* fixed, Tally* tally);
 
-  /// Computes the logits of examples 0 .. n - 1 of the data, [n, outputs], in one launch. count
-  /// [1]: n, on the device.
+  /// Computes the logits of examples 0 .. n - 1 of the data in one launch, and writes them to
+  /// logits [n, outputs]. count: address in device memory of the number n.
   void forward(const std::uint32_t* count, std::size_t n, const DeviceData& data,
                const float* parameters, float* logits);
 
-  /// Computes the norms of the gradients of examples 0 .. n - 1 of the data, [n], in one launch.
-  /// count [1]: n, on the device.
+  /// Computes the gradient norms of examples 0 .. n - 1 of the data in one launch, and writes them
+  /// to norms [n]. count: address in device memory of the number n.
   void norms(const std::uint32_t* count, std::size_t n, const DeviceData& data,
              const float* parameters, float* norms);
 
-  /// Adds the partial sums of a launch's thread blocks to fixed [d].
+  /// Adds the partial sums that the thread blocks of a launch have written to fixed [d].
   void add(const BlockSums& block_sums, FixedPoint* fixed);
 
  private:
-  /// Launches the sum of the drawn examples' contributions, one micro-batch after another, with the
-  /// kernel that choose() returns. args: all arguments but the batch and the output arrays. The
-  /// returned partial results are not added to `fixed` and *tally yet.
+  /// Launches the sum of what the drawn examples add, one micro-batch after another, with the
+  /// kernel that choose() returns. args: all arguments except the batch and the output arrays. The
+  /// returned partial results are not yet added to `fixed` and *tally; the caller must add them.
   Unfinished sum(const std::vector<FusedKernel>& kernels, FusedSum args, const Drawn& drawn,
                  FixedPoint* fixed, Tally* tally);
 
-  /// Returns the kernel that accepts the data and is expected to be the fastest.
+  /// Returns the kernel that is expected to be the fastest among those that accept the data.
+  /// examples: expected number of examples of a launch.
   const FusedKernel& choose(const std::vector<FusedKernel>& kernels, const DeviceData& data,
                             double examples) const;
   void launch_kernel(const char* name, const FusedKernel& kernel, FusedSum args);
 
-  /// Returns kernel arguments with the members set that are equal for every launch of a task.
+  /// Returns kernel arguments in which those members are set that are the same for every launch of
+  /// a task.
   FusedSum args_of(FusedTask task, const DeviceData& data, const float* parameters) const;
 
   Gpu& gpu_;

@@ -4,8 +4,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Launches a kernel that has one argument, a struct. Throws std::invalid_argument if the arguments
-/// are not valid.
+/// Launches a kernel that has one argument, a struct. Throws std::invalid_argument if
+/// validate(args) finds a member that is missing or out of range. name: name of the kernel in error
+/// messages.
 template <class Args>
 void launch(Gpu& gpu, const char* name, void (*kernel)(Args), const LaunchShape& shape,
             const Args& args) {

@@ -16,7 +16,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Position of a layer in its network.
+/// Position of a layer in its network, the arrays that it reads and writes, and their precision.
 struct CudaSite {
   const Network* network = nullptr;
   const NetworkLayer* layer = nullptr;  ///< null for the input
@@ -37,25 +37,26 @@ class CudaLayer {
   // Properties of a layer from which build_layout() chooses the layout.
 
   virtual bool works_in_place() const { return false; }
-  /// Whether backward() reads the output of forward(). If so, the next layer must not work in
-  /// place.
+  /// Whether backward() reads the output of this layer's forward(). If so, the next layer must not
+  /// overwrite it (work in place).
   virtual bool reads_own_output() const { return false; }
   virtual int input_border() const { return 0; }
-  /// Returns the width of the border of zeros that must surround the gradient of the layer's
-  /// output, if the layer computes the gradient of its input.
+  /// Returns the width of the border of zeros [pixels] that must surround the gradient of the
+  /// layer's output, so that the layer can compute the gradient of its input.
   virtual int gradient_border(const NetworkLayer&) const { return 0; }
 
   // If a layer's passes have an epilogue (kernels/layers/epilogue.hpp), an adjacent activation is
   // computed in that epilogue.
 
-  /// Whether forward() can apply an activation function to its output.
+  /// Whether forward() can also apply an activation function to the layer's output, so that the
+  /// activation layer after it has nothing to do.
   virtual bool takes_output_function(const NetworkLayer&, const LayoutChoices&,
                                      const Activate&) const {
     return false;
   }
   virtual void take_output_function(const Activate&) {}
-  /// Whether backward() can multiply its input gradient by the derivative of the activation before
-  /// this layer.
+  /// Whether backward() can also multiply the gradient of the layer's input by the derivative of
+  /// the activation before this layer, so that the activation layer has nothing to do.
   virtual bool takes_input_function(const NetworkLayer&, const LayoutChoices&) const {
     return false;
   }
@@ -69,21 +70,22 @@ class CudaLayer {
   // Values that tensor cores multiply are rounded to TF32 once, when they are stored; see
   // round_edges in layout.cpp.
 
-  /// Whether this layer's passes need their input, and the gradient of their output, rounded to
-  /// TF32.
+  /// Whether forward() and backward() need the layer's input, and the gradient of its output, to be
+  /// rounded to TF32 in memory.
   virtual bool reads_rounded(const NetworkLayer&, const LayoutChoices&) const { return false; }
-  /// Whether forward() itself writes the layer's output, and can round it to TF32 while doing so.
+  /// Whether forward() can round the layer's output to TF32 when it writes it.
   virtual bool rounds_output(const NetworkLayer&, const LayoutChoices&) const { return false; }
-  /// Whether gradient() or backward() itself writes the gradient of the layer's input, and can
-  /// round it to TF32 while doing so.
+  /// Whether gradient() or backward() can round the gradient of the layer's input to TF32 when it
+  /// writes it.
   virtual bool rounds_input_gradient(const NetworkLayer&, const LayoutChoices&) const {
     return false;
   }
   virtual bool writes_output() const { return true; }
   virtual bool writes_input_gradient() const { return true; }
 
-  /// For coordinate-wise clipping: if gradient() needs the layer's shift, the squared norm of m /
-  /// scale, adds the layer to the list of layers whose shifts are computed when m and s change.
+  /// For coordinate-wise clipping, which clips (gradient - m) / scale. If gradient() needs the
+  /// squared norm of m / scale over the layer's parameters (its shift), this function adds the
+  /// layer to the list of layers for which it is computed whenever m and scale change.
   virtual void note_shift(LayerShifts&) const {}
 
   void lay_out(const CudaSite& site, const LayoutChoices& choices, CudaStorage& storage) {
@@ -93,7 +95,7 @@ class CudaLayer {
   bool gives_input_gradient() const { return site_.gives_input_gradient; }
   bool is_frozen() const { return site_.layer != nullptr && site_.layer->frozen; }
   /// Whether backward() reads a result of gradient(). If so, gradient() is called for a frozen
-  /// layer too.
+  /// layer, too.
   virtual bool backward_needs_gradient() const { return false; }
 
   /// Whether forward() and backward() use the device's BLAS.
@@ -101,25 +103,27 @@ class CudaLayer {
 
   // The passes of a layer.
 
-  /// Loads the libraries and sets the kernel attributes that the passes need. Call before a step is
-  /// recorded as a CUDA graph.
+  /// Loads the libraries and sets the kernel attributes that forward(), backward() etc. need. Call
+  /// it before a step is recorded as a CUDA graph.
   virtual void prepare(Gpu&) const {}
   virtual void forward(MicroBatch& w) const = 0;
-  /// Writes the squared norms of the parameters' gradients, transformed by w.coordinates, to
-  /// w.parts(). Call before backward().
+  /// Writes the squared norms of each example's gradient of the layer's parameters to w.parts(), as
+  /// partial sums. If w.coordinates is set, the gradients are first transformed (coordinate-wise
+  /// clipping). Call it before backward().
   virtual void gradient(MicroBatch&) const {}
-  /// Computes the gradient with respect to the input. Called only if an earlier layer has
-  /// parameters.
+  /// Computes the gradient of the loss with respect to the layer's input. Called only if an earlier
+  /// layer has trained parameters.
   virtual void backward(MicroBatch&) const {}
-  /// Adds the clipped gradients of the micro-batch to sum [d], as integer multiples of the grid
-  /// (SumScale).
+  /// Adds the clipped gradients of the micro-batch's examples to sum [d], as integer multiples of
+  /// the sum's grid (scale->grid).
   virtual void add(MicroBatch&, FixedPoint*, const SumScale*) const {}
-  /// Writes each example's unclipped gradient of this layer's parameters to gradients [capacity,
-  /// d].
+  /// Writes each example's unclipped gradient of this layer's parameters to its place in gradients
+  /// [capacity, d].
   virtual void store_gradients(MicroBatch&, float*) const {}
 
  protected:
-  /// Builds the layer's tables and plans, and reserves the memory that it needs.
+  /// Builds the index tables and kernel arguments of the layer, and reserves the memory that it
+  /// needs.
   virtual void reserve(const LayoutChoices&, CudaStorage&) {}
 
   const CudaEdge& in() const { return site_.in; }
@@ -129,16 +133,17 @@ class CudaLayer {
   const NetworkLayer& layer() const { return *site_.layer; }
   int group() const { return site_.layer->group; }
   /// Reserves n partial sums of the squared norm of the layer's gradient, and returns the index of
-  /// the first. Those of a frozen layer are written and not read.
+  /// the first. If the layer is frozen, these partial sums are written but never read.
   std::int32_t reserve_parts(CudaStorage& s, int n) const {
     return is_frozen() ? s.reserve_unread_parts(n) : s.reserve_parts(n);
   }
   std::int64_t network_parameters() const {
     return static_cast<std::int64_t>(site_.network->parameter_count);
   }
-  /// Returns the offset of the layer's parameters among the network's.
+  /// Returns the index of the layer's first parameter among the parameters of the network.
   std::int64_t offset() const { return offset_of(0); }
-  /// Returns the offset of the layer's i-th tensor among the network's parameters.
+  /// Returns the index of the first number of the layer's i-th tensor among the parameters of the
+  /// network.
   std::int64_t offset_of(std::size_t i) const {
     return static_cast<std::int64_t>(parameter_tensor(i).offset);
   }
@@ -159,8 +164,8 @@ class CudaLayer {
 };
 
 std::unique_ptr<CudaLayer> make_input();
-/// Makes the CUDA engine's object for a layer of a network. lay_out() must be called before its
-/// passes.
+/// Makes the object that computes a layer of a network in the CUDA engine. lay_out() must be called
+/// on it before forward(), gradient(), backward() and add().
 std::unique_ptr<CudaLayer> make_layer(const Layer& layer);
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

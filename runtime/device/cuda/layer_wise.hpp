@@ -13,33 +13,35 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Largest number of examples in flight. It is limited because blockIdx.z counts them.
+/// Largest number of examples that are processed at once. There is a limit because blockIdx.z
+/// counts examples.
 inline constexpr std::int64_t kMaxInFlight = 32768;
 
-/// Returns the number of examples to process at a time, a multiple of CudaLayout::example_group().
-/// If the user chose a number (chosen > 0), that is used. Otherwise it is the larger of two
-/// numbers. The first is 4096, or more if a quarter of a gibibyte holds more, but at most what a
-/// gibibyte holds. The second is `wanted`, the examples of a recorded step, but at most what a
-/// quarter of the device's `memory` [bytes] holds.
+/// Returns the number of examples to process at a time (the size of a micro-batch), a multiple of
+/// CudaLayout::example_group(). If the user chose a number (chosen > 0), that is used. Otherwise
+/// the result is the larger of two numbers. The first is what fits into a quarter of a gibibyte, or
+/// 4096 if that is more, but at most what fits into a gibibyte. The second is `wanted`, the number
+/// of examples of a step, but at most what fits into a quarter of the device's `memory` [bytes].
 std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
                                 std::size_t memory, std::int64_t wanted);
 
-/// The number that an example's class weight is multiplied with: the clipping factors (so after
-/// clipping), or the gradient of the loss (before), for importance sampling and transformed
-/// gradients.
+/// What the weight of an example's class is multiplied with. factors: the clip factors, so the
+/// weight is applied after clipping. loss: the gradient of the loss, so the weight is applied
+/// before; for importance sampling and transformed gradients.
 enum class Weighted { factors, loss };
 
 class LayerWiseNetwork {
  public:
   /// micro_batch: largest number of examples that are processed at once, or 0 to choose it
-  /// automatically. say: called with a message if memory allows fewer only; may be empty.
-  /// has_weights: whether classes have weights. Keeps a reference to `network`.
+  /// automatically. say: function that is called with a message if device memory allows only fewer
+  /// examples; may be empty. has_weights: whether classes have weights. Keeps a reference to
+  /// `network`.
   LayerWiseNetwork(Gpu& gpu, const Network& network, int micro_batch, const LayoutChoices& choices,
                    std::function<void(const std::string&)> say = {}, bool has_weights = false);
 
-  /// Allocates memory for micro-batches, sized for steps of `wanted` examples
-  /// (examples_in_flight()). Returns whether the address of any array has changed; CUDA graphs must
-  /// then be recorded again.
+  /// Allocates memory for micro-batches whose size is chosen for steps of `wanted` examples.
+  /// Returns whether the address of any array has changed; if so, CUDA graphs must be recorded
+  /// again.
   bool reserve(std::int64_t wanted);
 
   /// Returns the largest number of examples of a micro-batch; 0 before reserve().
@@ -48,43 +50,49 @@ class LayerWiseNetwork {
   const Buffer<float>& losses() const { return losses_; }
   const Buffer<float>& squared_norms() const { return squared_norms_; }
 
-  /// Computes the logits of a micro-batch. examples: indices in the data set, or null for 0, 1, ...
-  /// parameters [d].
+  /// Computes the logits of a micro-batch. examples: for each example of the batch its index in the
+  /// data set; null if the indices are 0, 1, ... parameters: [d], in device memory.
   void forward(const Batch& batch, const DeviceData& data, const std::uint32_t* examples,
                const float* parameters);
 
-  /// Computes the logits of examples 0 .. n - 1 of the data, [n, outputs], one micro-batch after
-  /// another. count [1]: n, on the device. Requires reserve().
+  /// Computes the logits of examples 0 .. n - 1 of the data, one micro-batch after another, and
+  /// writes them to `to` [n, outputs]. count: address in device memory of the number n. Requires
+  /// reserve().
   void logits(const std::uint32_t* count, std::size_t n, const DeviceData& data,
               const float* parameters, float* to);
 
-  /// Computes the losses, the gradients with respect to every activation, and the squared norms of
-  /// the parameters' gradients, transformed if coordinates are given. weighted: the number that
-  /// class weights are multiplied with, if there are any. Requires forward() of the same examples.
+  /// Computes the losses, the gradients with respect to all activations, and the squared norms of
+  /// the parameters' gradients. If coordinates is not null, the norms are those of the gradients
+  /// after the transform of coordinate-wise clipping. weighted: what class weights, if there are
+  /// any, are multiplied with. Requires that forward() has been called for the same examples.
   void backward(Weighted weighted, const CoordinatesView* coordinates = nullptr);
 
-  /// Computes the clipping factors of all examples, times their class weights if backward() has not
-  /// applied these. scale: [1], in device memory; has the clipping norm.
+  /// Computes the clip factors of all examples of the micro-batch. They include the class weights
+  /// unless backward() has applied these to the loss's gradient. scale: device address of the
+  /// step's clipping norm and grid.
   void clip(const ClippedGradient& clip, const SumScale* scale);
 
-  /// Importance sampling, instead of clip(): computes the factor of each example, 1 / norm if it is
-  /// accepted, else 0. rule, step: in device memory. first: index of example 0 in the random
-  /// stream. norms: stored gradient norm of each example; those of this micro-batch are updated.
+  /// Importance sampling; used in place of clip(). Accepts or rejects each example and computes the
+  /// factor of its gradient: 1 / norm if it is accepted, else 0. rule, step: in device memory.
+  /// first: index of example 0's word in the random stream. norms: stored gradient norm of each
+  /// example of the data set; those of this micro-batch are replaced with the current norms.
   void accept(const ImportanceRule* rule, const RandomStream& stream, std::int64_t first,
               const std::uint64_t* step, float* norms);
 
-  /// Writes the norms of the micro-batch's gradients to norms[batch.first ...].
+  /// Writes the gradient norms of the micro-batch's examples to norms[batch.first],
+  /// norms[batch.first + 1], ...
   void norms(float* norms);
 
-  /// Multiplies each example's gradient, which backward() computed, by its clipping factor and adds
-  /// it to sum [d], rounded to integer multiples of scale->grid. scale: [1].
+  /// Multiplies each example's gradient by its factor, which clip() or accept() has computed,
+  /// rounds every number to a multiple of scale->grid and adds these integer multiples to sum [d].
+  /// Requires backward(). scale: in device memory.
   void add(FixedPoint* sum, const SumScale* scale);
 
-  /// Writes the unclipped gradient of each example to gradients [capacity(), d].
+  /// Writes the unclipped gradient of each example of the micro-batch to gradients [capacity(), d].
   void store_gradients(float* gradients);
 
-  /// Returns the arguments of a kernel that adds the losses and norms of the micro-batch to *total.
-  /// Requires clip().
+  /// Returns the arguments of a kernel that adds the losses, gradient norms and counts of the
+  /// micro-batch's examples to *total. Requires clip().
   TallyBatch tally(Tally* total) const;
 
  private:

@@ -16,12 +16,14 @@ struct CudaLayout {
   CudaStorage storage;
   Precision loss_gradient_as = Precision::fp32;  ///< whether the loss's gradient is rounded to TF32
 
-  /// Returns a number of examples; the size of a micro-batch must be a multiple of it.
+  /// Returns a number of examples; the number of examples of a micro-batch must be a multiple of
+  /// it.
   int example_group() const {
     static_assert(kSlab % kExampleGroup == 0);
     return storage.uses_blas ? kSlab : kExampleGroup;
   }
-  /// Returns the device memory that each example of a micro-batch takes [floats].
+  /// Returns the number of floats of device memory that each example of a micro-batch needs.
+  /// groups: number of layers with trained parameters. outputs: number of logits.
   std::int64_t floats_per_example(int groups, int outputs) const {
     std::int64_t floats = storage.saved + storage.example_gradients + storage.parts() +
                           storage.unread_parts + outputs + 2;

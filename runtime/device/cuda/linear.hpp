@@ -20,7 +20,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 class DeviceLinear final : public LinearEngine {
  public:
   /// Copies the training set to the device; `train` is not needed afterwards. max_examples: public
-  /// bound on the number of examples, which determines the grid.
+  /// upper bound on the number of examples. It determines the grid, the power of two to whose
+  /// multiples summands are rounded. weights: weights of the two classes.
   DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_examples,
                SignWeights weights = {});
 
@@ -38,8 +39,8 @@ class DeviceLinear final : public LinearEngine {
   std::uint64_t correct(std::span<const float> w, const Dataset& test) override;
 
  private:
-  /// Examples in device memory, in tiles of 16 as in LinearData. The buffers may be larger than
-  /// `tiles` tiles.
+  /// Examples in device memory in tiles of 16 examples, with the features of a tile's examples next
+  /// to each other. The buffers may have space for more than `tiles` tiles.
   struct Tiles {
     Buffer<float> features;  ///< [capacity in tiles, d, 16]
     Buffer<float> signs;     ///< [capacity in tiles, 16]
@@ -56,13 +57,13 @@ class DeviceLinear final : public LinearEngine {
 
   void score(const Tiles& tiles, std::span<const float> w, const Buffer<float>& to);
 
-  /// Returns 1 / grid as a float. Products are multiplied by it, to be rounded to integer multiples
-  /// of the grid. (The CPU multiplies in double.)
+  /// Returns 1 / grid as a float. On the device, products are multiplied by it and rounded, which
+  /// gives integer multiples of the grid. (The CPU multiplies in double.)
   static float inverse_of(double grid);
 
   void clear_totals(std::size_t count);
-  /// Returns the first `count` totals, multiplied by the grid. As integers they are below 2^53, so
-  /// the result is exact in double.
+  /// Returns the first `count` totals, multiplied by the grid. On the device they are integers,
+  /// multiples of the grid, below 2^53, so the result is exact in double.
   std::vector<double> collected(std::size_t count, double grid) const;
 
   Gpu gpu_;

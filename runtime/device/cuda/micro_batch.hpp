@@ -15,8 +15,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Pointers to the examples of a data set in device memory. The members have the names of those of
-/// Dataset; pointers to features of another kind are null.
+/// Pointers to the examples of a data set in device memory. The members have the same names as
+/// those of Dataset. Only the pointers for the data set's kind of features are set; the others are
+/// null.
 struct DeviceData {
   const std::uint8_t* bytes = nullptr;
   const float* floats = nullptr;
@@ -29,7 +30,7 @@ struct DeviceData {
   float shift = 0.0f;
 };
 
-/// Arrays of coordinate-wise clipping that the passes of a network read, in device memory.
+/// Arrays of coordinate-wise clipping, which clips (gradient - m) / scale, in device memory.
 struct CoordinatesView {
   const float* centre;   ///< [d], m times CoordinateScale::shrink
   const float* inverse;  ///< [d], 1 / scale
@@ -37,12 +38,13 @@ struct CoordinatesView {
   const float* product;  ///< [d], m / scale^2
   double* shifts;        ///< [groups], c of dense_square
 
-  /// Returns the transform of the parameters from `offset` on.
+  /// Returns the arrays of the transform before clipping, for the parameters from index `offset`
+  /// on.
   Transform of(std::int64_t offset) const { return {centre + offset, inverse + offset}; }
 };
 
-/// Device memory for the activations, gradients and norms of one micro-batch (the examples of a
-/// step that are processed at once). The layers of a network read and write it.
+/// Device memory for the activations, gradients and norms of one micro-batch, the examples of a
+/// step that are processed at once. The layers of a network read and write it.
 class MicroBatch {
  public:
   /// Keeps a reference to `edges`. capacity: largest number of examples. transforms: whether
@@ -73,7 +75,8 @@ class MicroBatch {
     }
   }
 
-  /// Returns the largest capacity for which 32-bit offsets reach every element of each array.
+  /// Returns the largest number of examples for which a 32-bit offset reaches every element of each
+  /// array.
   static std::int64_t max_capacity(const std::vector<CudaEdge>& edges, const CudaStorage& storage) {
     std::int64_t floats = std::max<std::int64_t>(
         {1, storage.saved, storage.example_gradients, storage.parts() + storage.unread_parts,
@@ -83,8 +86,8 @@ class MicroBatch {
     return ((std::int64_t{1} << 31) - 1) / floats;
   }
 
-  /// For tests: fills all memory except the borders with scratch_fill()
-  /// (runtime/device/scratch_fill.hpp). Does nothing outside of tests. Call before a micro-batch.
+  /// For tests: fills all memory except the borders of images with a value that the test chooses.
+  /// Does nothing outside of tests. Call it before each micro-batch.
   void fill_scratch() {
     if (!gpu.fills_scratch()) return;  // filling line by line takes as long as the kernels
     for (std::size_t i = 0; i < values_.size(); ++i) {
@@ -120,24 +123,27 @@ class MicroBatch {
   std::uint8_t* labels() const { return labels_.get(); }
   /// Returns the number of words of each text, [capacity].
   std::int32_t* lengths() const { return lengths_.get(); }
-  /// Returns the memory [capacity, n] of a layer that reserved n floats at `offset`.
+  /// Returns the memory of a layer for the values that it saves in forward() for backward(),
+  /// [capacity, n]. offset: where the layer reserved its n floats per example.
   float* saved(std::int64_t offset) const { return saved_.get() + offset * capacity_; }
   float* example_gradients(std::int64_t offset) const {
     return example_gradients_.get() + offset * capacity_;
   }
-  /// Returns the partial sums of squared norms, [parts, capacity of the batch]. first: index of a
-  /// layer's first partial sum.
+  /// Returns the partial sums of squared gradient norms, [partial sums, number of examples of the
+  /// batch]. first: index of a layer's first partial sum.
   float* parts(std::int32_t first = 0) const {
     return parts_.get() + std::int64_t{first == CudaStorage::kUnreadParts ? unread_parts_ : first} *
                               batch.capacity;
   }
-  /// Returns the clip factors [capacity, groups] from layer `group` on. The factor of example e is
-  /// at e * groups.
+  /// Returns the address of the clip factors of layer number `group` (among the layers with trained
+  /// parameters). The array is [capacity, groups], so the factor of example e is at index e *
+  /// groups from this address.
   float* factors(int group = 0) const { return factors_.get() + group; }
-  /// Returns scratch memory for norms of transformed gradients, [capacity,
-  /// CudaStorage::transform_scratch] floats.
+  /// Returns scratch memory for the norms of transformed gradients: CudaStorage::transform_scratch
+  /// floats for each of capacity() examples.
   float* scratch() const { return scratch_.get(); }
-  /// Returns scratch memory for calls of cuDNN, [capacity, CudaStorage::library_scratch] floats.
+  /// Returns scratch memory for calls of cuDNN: CudaStorage::library_scratch floats for each of
+  /// capacity() examples.
   float* library_scratch() const { return library_scratch_.get(); }
   Transform transform(std::int64_t offset) const {
     return coordinates != nullptr ? coordinates->of(offset) : Transform{};

@@ -12,11 +12,12 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// The weights and the state of the optimizer in device memory: TrainState without the norms.
+/// The parameters and the state of the optimizer, in device memory: everything that a training
+/// changes except the stored gradient norms.
 class DeviceModelState {
  public:
-  /// Allocates the arrays. recipe: its optimizer and its contribution determine which of them are
-  /// kept.
+  /// Allocates the arrays. The optimizer and the contribution of the recipe determine which arrays
+  /// are needed.
   DeviceModelState(Gpu& gpu, const Network& network, const StepRecipe& recipe)
       : size_(network.parameter_count),
         parameters_(gpu, count_of_all_parameters(network)),
@@ -41,14 +42,15 @@ class DeviceModelState {
 
   /// Returns the parameters: first those that are trained, [d], then those of frozen layers.
   const float* parameters() const { return parameters_.get(); }
-  /// Makes later updates also write the parameters to `image`, the packed copy that fused kernels
-  /// read.
+  /// From now on every update also writes the parameters to `image`, the packed copy that fused
+  /// kernels read.
   void write_packed(const PackedImage& image) { packed_ = image; }
   std::size_t size() const { return size_; }
   DeviceCoordinates& coordinates() { return coordinates_; }
   double* step_size_sum() const { return step_size_sum_.get(); }
 
-  /// Sets the state. Throws if an array of `s` has another size.
+  /// Sets parameters and optimizer state. Throws Error if an array of `s` does not have the
+  /// expected size.
   void set(const TrainState& s) {
     ensure(s.parameters.size() == size_ && s.moment1.size() == moment1_.size() &&
                s.moment2.size() == moment2_.size() && s.average.size() == average_.size() &&
@@ -74,8 +76,9 @@ class DeviceModelState {
             .norms = {}};
   }
 
-  /// Returns the arguments of an update kernel that are the same for all steps: all but the step's
-  /// scalars, which kernels read from StepCursor, and the released values.
+  /// Returns the arguments of an update kernel that are the same for all steps. They do not include
+  /// the step's scalars (learning rate, ...), which kernels read from device memory, and the
+  /// released values.
   UpdateArgs update_args(const StepRecipe& recipe) {
     UpdateArgs args{};
     args.parameters = parameters_.get();

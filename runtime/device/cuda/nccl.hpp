@@ -14,13 +14,14 @@
 
 namespace cudp::cuda {
 
-/// The values of ncclResult_t that the code distinguishes.
+/// The result codes of NCCL (ncclResult_t) that this code treats differently from others.
 enum class NcclResult : int { success = 0, in_progress = 7 };
-/// Identifier of a group of ranks, declared like NCCL's ncclUniqueId.
+/// Identifier of a group of ranks (processes), with the same layout as NCCL's ncclUniqueId.
 struct NcclId {
   std::array<char, 128> bytes;
 };
-/// Settings of a group of ranks. Declared like ncclConfig_t of NCCL 2.14; later ones accept it.
+/// Settings of a group of ranks (processes), with the same layout as ncclConfig_t of NCCL 2.14.
+/// Later versions accept it.
 struct NcclConfig {
   std::size_t size = sizeof(NcclConfig);
   unsigned int magic = 0xcafebeef;
@@ -43,45 +44,49 @@ struct Nccl {
   const char* (*name)(NcclResult result) = library.find("ncclGetErrorString");
   const char* (*last_error)(NcclCommunicator* of) = library.find("ncclGetLastError");
 };
-/// Returns the functions of NCCL. Throws Error if the library is not installed or lacks one.
+/// Returns the functions of the NCCL library. Throws Error if the library is not installed, or does
+/// not have one of the functions.
 const Nccl& nccl();
 
-/// Returns the version as ncclGetVersion encodes it: 22809 is 2.28.9. Throws what nccl() throws, or
-/// Error if the version is too old.
+/// Returns NCCL's version as ncclGetVersion encodes it: 22809 is 2.28.9. Throws Error if NCCL is
+/// not installed, lacks a function or is too old.
 int nccl_version();
-/// Returns the name with the version: "NCCL 2.28.9".
+/// Returns the library's name with its version, e.g. "NCCL 2.28.9". version: as encoded by
+/// ncclGetVersion.
 std::string nccl_name(int version);
-/// Returns whether several ranks may use one device: from version 2.30 on, if
-/// NCCL_MULTI_RANK_GPU_ENABLE allows it.
+/// Returns whether several ranks (processes) may use the same device. NCCL allows it from version
+/// 2.30 on, if the environment variable NCCL_MULTI_RANK_GPU_ENABLE does.
 bool nccl_may_share(int version);
 
-/// Waits until done() is true, polling at intervals. Throws Error with the line that failure()
-/// returns, if any. Throws what ranks.check() throws. After `limit`, throws Error that names `what`
-/// and --rank-timeout.
+/// Waits until done() is true, by calling it at intervals. Throws Error with the line that
+/// failure() returns, if that is not empty. Throws what ranks.check() throws if a rank has failed.
+/// Throws Error if it takes longer than `limit`; the message contains `what`, the operation that is
+/// waited for, and the option --rank-timeout.
 void wait_watched(Ranks& ranks, const char* what, std::chrono::milliseconds limit,
                   const std::function<bool()>& done, const std::function<std::string()>& failure);
 
-/// Membership of this rank (process) in the group of ranks whose sums NCCL adds up. None of its
-/// calls waits for another rank longer than Ranks::timeout(). If a call fails, it first ends NCCL's
-/// work on the device.
+/// Membership of this rank (process) in the group of ranks over which NCCL adds up sums. None of
+/// its functions waits for another rank longer than Ranks::timeout(). If a function fails, it first
+/// ends NCCL's work on the device.
 class NcclRanks {
  public:
-  /// Creates the id of a new group. One rank calls it, for all. Throws Error if that fails.
+  /// Creates the id of a new group of ranks. One rank calls it and sends the id to the others.
+  /// Throws Error if NCCL fails.
   static std::string new_id();
 
-  /// Joins the group. All ranks call it, each with its device chosen. Throws Error if the ranks do
-  /// not all join.
+  /// Joins the group of ranks with this id. All ranks must call it, after each has selected its
+  /// CUDA device. Throws Error if not all of them join.
   NcclRanks(Ranks& ranks, const std::string& id);
-  /// Requires that all recorded CUDA graphs with sums over these ranks have been destroyed.
+  /// Requires that all recorded CUDA graphs that call sum() have been destroyed.
   ~NcclRanks();
   NcclRanks(const NcclRanks&) = delete;
   NcclRanks& operator=(const NcclRanks&) = delete;
 
-  /// Replaces words [n] by their sums over all ranks, modulo 2^64, on a CUDA stream. It may be
-  /// recorded in a CUDA graph.
+  /// Replaces words [n] by their sums over all ranks, modulo 2^64. The sum is launched on a CUDA
+  /// stream and may be recorded in a CUDA graph.
   void sum(std::uint64_t* words, std::size_t n, void* stream);
-  /// Waits until done() returns true, polling it. done: returns whether the device has finished its
-  /// work. Throws Error if a rank has failed.
+  /// Waits until done() returns true, by calling it at intervals. done: returns whether the device
+  /// has finished its work. Throws Error if a rank has failed.
   void wait(const std::function<bool()>& done);
 
  private:

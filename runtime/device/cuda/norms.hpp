@@ -5,18 +5,20 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Stored gradient norms of all training examples, for importance sampling. Keeps a reference to
-/// `parts`.
+/// Gradient norms of all training examples, stored in device memory for importance sampling. Keeps
+/// a reference to the parts of the engine.
 class DeviceNorms {
  public:
   explicit DeviceNorms(EngineParts& parts)
       : p_(parts), count_(parts.gpu, 1), total_(parts.gpu, 1) {}
 
-  /// Uploads the number of examples. Call after another training set has been loaded.
+  /// Writes the number of examples to the device. Call it after another training set has been
+  /// loaded.
   void reset();
   void measure();
-  /// Returns the sum of the stored norms as a multiple of `grid`. Each norm is limited to max_norm
-  /// and then rounded down to a multiple of `grid`. No single norm leaves the device.
+  /// Returns the sum of the stored norms as an integer multiple of `grid`. Each norm is limited to
+  /// max_norm and rounded down to a multiple of `grid` before it is added. Only the sum leaves the
+  /// device.
   std::uint64_t total(double max_norm, double grid);
 
  private:

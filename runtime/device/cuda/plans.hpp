@@ -19,9 +19,9 @@ inline std::int32_t narrow(std::int64_t n) {
   return static_cast<std::int32_t>(n);
 }
 
-/// Mapping from an index along one dimension of a matrix to an offset in memory: an Axis
-/// (kernels/products/tile.hpp) before it is on a device. `table` is an offset in
-/// CudaStorage::tables instead of an address; -1 for no table.
+/// Maps an index along one dimension of a matrix to an offset in memory. It is an Axis
+/// (kernels/products/tile.hpp) for which no device addresses are known yet: `table` is an offset in
+/// CudaStorage::tables instead of an address; -1 means that there is no table.
 struct AxisPlan {
   std::int64_t table = -1;
   std::int32_t period = 0;
@@ -35,17 +35,18 @@ struct FactorPlan {
   Precision as = Precision::fp32;  ///< format of the numbers
 };
 
-/// Returns the axis that maps index n to offset n step.
+/// Returns the mapping from index n to offset n * step.
 inline AxisPlan strided(std::int64_t step) { return {.inner = narrow(step)}; }
-/// Returns `axis` repeated for every example of a micro-batch: each example has `period` indices,
-/// and examples are `apart` elements apart.
+/// Returns the mapping `axis`, repeated for every example of a micro-batch: each example has
+/// `period` indices, and consecutive examples are `apart` elements apart in memory.
 inline AxisPlan each(AxisPlan axis, std::int64_t period, std::int64_t apart) {
   axis.period = narrow(period);
   axis.outer = narrow(apart);
   return axis;
 }
 
-/// Arguments of a product (device::Product) with a layer's weight, before addresses are known.
+/// Arguments of a matrix product with a layer's weights (device::Product), as far as they are known
+/// before memory is allocated.
 struct ProductPlan {
   FactorPlan a;
   FactorPlan b;
@@ -61,10 +62,10 @@ struct ProductPlan {
   std::int64_t rounded_at = -1;  ///< offset of the rounded weight, for TF32 without a patch, or -1
 };
 
-/// Plan of a weight matrix that is copied, in the order in which a product's kernel reads it and
-/// rounded to TF32, before each step. Addresses are not known yet. A matrix that is rounded only
-/// (keeps_order) is copied only if others are, because one launch copies all; otherwise the product
-/// rounds it each time it reads it.
+/// Describes a copy of a weight matrix that is made before each step: rounded to TF32, and in the
+/// order in which the kernel of a product reads it. If keeps_order, it is rounded only. Such a
+/// matrix is copied only if others must be copied anyway, because a single launch makes all copies;
+/// otherwise the product rounds the weights each time it reads them.
 struct PackPlan {
   FactorPlan weight;
   std::int64_t weight_at = 0;  ///< offset in the parameters
@@ -74,8 +75,9 @@ struct PackPlan {
   bool keeps_order = false;
 };
 
-/// Arguments of the kernels for a layer's weight gradient (WeightGradient) before addresses are
-/// known, and the precision of the gradient's norm and sum.
+/// Arguments of the kernels that compute a layer's weight gradient (WeightGradient), as far as they
+/// are known before memory is allocated; and the precision in which the gradient's norm and sum are
+/// computed.
 struct GradientPlan {
   FactorPlan x;
   FactorPlan dy;
@@ -86,59 +88,64 @@ struct GradientPlan {
   ConvPatch patch = {};  ///< patch that the gradient uses; lines = 0: it uses the tables
 };
 
-/// A dense layer with at least this number of weights uses the device's BLAS. BLAS then multiplies
-/// groups of exactly kSlab examples, so that an example's result does not depend on the number of
-/// examples.
+/// A dense layer with at least this number of weights uses the device's BLAS library. Each call
+/// then multiplies exactly kSlab examples, so that an example's result does not depend on the
+/// number of examples.
 inline constexpr std::int64_t kLargeDense = 1 << 20;
 inline constexpr int kSlab = 256;
 
-/// Tensor cores multiply a weight, if TF32 is requested, only if it has at least this number of
-/// rows (channels times taps, or inputs) and of columns (channels, or outputs). With fewer, most of
-/// a tile would be padding. The value is not measured.
+/// If TF32 is requested, tensor cores are used for a matrix of weights only if it has at least this
+/// number of rows (inputs; in a convolution channels times kernel positions) and of columns
+/// (outputs or output channels). With fewer, most of a block's tile would be padding. The value was
+/// not chosen by measurement.
 inline constexpr int kMinTensorSide = 16;
 
-/// Returns the shared memory for a block that multiplies patches [bytes]. Three such blocks fit a
-/// multiprocessor of an H200, two fit one of an A100.
+/// Returns the shared memory that one block may use to compute a convolution from patches, parts of
+/// the image [bytes]. It lets three such blocks fit a multiprocessor of an H200, and two one of an
+/// A100.
 inline std::size_t patch_shared_bytes(const DeviceLimits& limits) {
   return std::min(limits.shared_bytes, std::size_t{72} * 1024);
 }
 
-/// Activations between two layers, and their gradients. A layer that works in place has the same
-/// edge as input and output.
+/// An edge: the array of activations between two layers, and that of their gradients. If a layer
+/// works in place (overwrites its input), its input and its output are the same edge.
 struct CudaEdge {
   std::size_t number = 0;
   Planes value;  ///< its border is the padding of the convolution that reads it
-  /// Its border is for the input gradient of the convolution whose output this is.
+  /// Layout of the gradients. The border of zeros is as wide as the convolution that wrote the
+  /// activations needs it to compute the gradient of its own input.
   Planes gradient;
   bool has_gradient = false;
-  /// Whether the stored values are rounded to TF32; see round_edges.
+  /// Precision to which the activations are rounded when they are written: TF32 if a layer
+  /// multiplies them with tensor cores and the layer that writes them can round them.
   Precision value_as = Precision::fp32;
   Precision gradient_as = Precision::fp32;
 };
 
-/// Choices of a network's engine from which build_layout() derives the buffers and kernels of each
-/// layer.
+/// Choices of a network's engine that determine the memory and the kernels of each layer.
 struct LayoutChoices {
-  /// tf32: used for layers that gain from it (kMinTensorSide) and for those that use BLAS.
-  /// Everything that is not a matrix product stays in fp32.
+  /// Precision of matrix products. tf32 is used only for layers that are large enough to gain from
+  /// it (kMinTensorSide) and for those that use BLAS. Everything that is not a matrix product is
+  /// computed in fp32.
   Precision precision = Precision::fp32;
   std::int64_t large_dense = kLargeDense;
   DeviceLimits limits = {};
-  /// Whether gradients are transformed before clipping. If so, patches are not used, because their
-  /// kernels have no registers to spare for the transform.
+  /// Whether gradients are transformed before clipping (coordinate-wise clipping). If so,
+  /// convolutions are not computed from patches, because those kernels have no registers to spare
+  /// for the transform.
   bool transforms = false;
-  /// Whether the forward passes of convolutions and recurrent layers call the device's library
-  /// (cuDNN). Only for an engine that evaluates.
+  /// Whether the forward passes of convolutions and recurrent layers are computed by cuDNN. Only
+  /// for an engine that evaluates and does not train.
   bool evaluates_by_library = false;
 };
 
-/// Sizes of the device memory that the layers of a network need, and the tables that they read.
-/// Each layer reserves its own part.
+/// Sizes of the device memory that the layers of a network need, and the index tables that they
+/// read. Each layer reserves its own part.
 struct CudaStorage {
   std::vector<std::int32_t> tables;
   std::vector<std::int32_t> group_parts{0};  ///< [groups + 1], as device::Clip takes them
   std::int64_t saved = 0;  ///< floats per example that forward() saves for backward()
-  /// Floats per example for parameter gradients that are stored whole.
+  /// Number of floats per example for the parameter gradients of layers that store them whole.
   std::int64_t example_gradients = 0;
   std::int64_t transform_scratch = 0;  ///< floats per example for norms of transformed gradients
   std::int64_t library_scratch = 0;    ///< floats per example of scratch for calls of cuDNN
@@ -151,7 +158,8 @@ struct CudaStorage {
   bool uses_blas = false;
   bool uses_tensor_cores = false;
 
-  /// Number of partial sums of squared norms, of all layers together.
+  /// Returns the number of partial sums of squared gradient norms per example, of all layers
+  /// together.
   std::int32_t parts() const { return group_parts.back(); }
   /// Reserves n partial sums for the squared norm of the next layer with parameters, and returns
   /// the index of the first. Call once per such layer.
@@ -159,23 +167,24 @@ struct CudaStorage {
     group_parts.push_back(parts() + n);
     return group_parts[group_parts.size() - 2];
   }
-  /// Returned by reserve_unread_parts() as the index of partial sums that no kernel reads: those of
-  /// frozen layers, which share memory.
+  /// Result of reserve_unread_parts(): index of partial sums that no kernel reads, those of frozen
+  /// layers. All of these share the same memory.
   static constexpr std::int32_t kUnreadParts = -1;
   std::int32_t unread_parts = 0;
   std::int32_t reserve_unread_parts(int n) {
     unread_parts = std::max(unread_parts, n);
     return kUnreadParts;
   }
-  /// Adds n floats to one of the sizes above and returns the offset of the first.
+  /// Adds n floats to `size`, one of the sizes of this struct. Returns the offset of the first of
+  /// these floats.
   static std::int64_t reserve(std::int64_t& size, std::int64_t n) {
     const std::int64_t first = size;
     size += n;
     return first;
   }
 
-  /// Adds a weight matrix to those that are packed before each forward pass. Returns the offset of
-  /// its packed copy [floats], a multiple of 16 bytes.
+  /// Adds a weight matrix to those that are copied (rounded and reordered for tensor cores) before
+  /// each step. Returns the offset of the copy [floats], a multiple of 16 bytes.
   std::int64_t pack(PackPlan p) {
     const std::int64_t floats =
         p.keeps_order ? std::int64_t{p.terms} * p.columns : packed_floats(p.terms, p.columns);
@@ -184,16 +193,16 @@ struct CudaStorage {
     return p.packed_at;
   }
 
-  /// Makes a table of the offsets at(0), ..., at(n - 1). Returns an axis that maps index i to entry
-  /// i of it.
+  /// Stores a table of the n offsets at(0), ..., at(n - 1). Returns a mapping that gives index i
+  /// the i-th offset of the table.
   template <class At>
   AxisPlan table(std::int64_t n, const At& at) {
     const auto first = static_cast<std::int64_t>(tables.size());
     for (std::int64_t i = 0; i < n; ++i) tables.push_back(narrow(at(static_cast<int>(i))));
     return {.table = first};
   }
-  /// Returns the axis that maps the numbers of one example, in PyTorch's order (channel, row,
-  /// column), to their offsets in planes `p`.
+  /// Returns a mapping for one example's activations with layout p: it gives the n-th number in
+  /// PyTorch's order (channel, row, column) its offset in memory.
   AxisPlan flat(const Planes& p) {
     if (p.border == 0) return strided(1);
     return table(p.pixels(), [&](int i) { return p.pixel_offset(i); });

@@ -13,9 +13,10 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Function pointers of the kernels of matrix products. Tiled tables are indexed by Precision, then
-/// by the tile's columns (tile_columns); Patched tables by patch_columns. The norm and the sum of a
-/// layer's gradient must use the same precision and the same tile (WeightGradientSum explains why).
+/// Function pointers of the kernels of matrix products. The index in tables of type Tiled is the
+/// Precision, then the number of columns of a block's tile; in tables of type Patched it is the
+/// number of columns of a block's part of a convolution. The norm and the sum of a layer's gradient
+/// must use the same precision and the same tile, so that both use identical bits.
 struct ProductKernels {
   template <class Args>
   using Kernel = void (*)(Args);
@@ -49,25 +50,28 @@ class CudaProducts {
 
   void fill_scratch() { packed_.fill_scratch(); }
 
-  /// Packs (rounds and reorders) the weights that tensor cores multiply. Call it when the
-  /// parameters have changed, before the next product. parameters: [d], of the whole network.
+  /// Makes the copies of the weights that tensor cores read, rounded to TF32 and reordered. Call it
+  /// when the parameters have changed, before the next product. parameters: of the whole network,
+  /// [d], in device memory.
   void pack(const float* parameters);
 
-  /// Launches a layer's matrix product: out = epilogue(a weight + bias). out_planes, y_planes:
-  /// layouts of out and of epilogue.y; used only if the product reads patches (p.patch).
+  /// Launches a layer's matrix product: out = epilogue(a * weight + bias), where the epilogue is an
+  /// activation, its derivative or none. out_planes, y_planes: layouts of out and of epilogue.y;
+  /// used only if the product is computed from patches of an image (p.patch).
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out,
                 const Epilogue& epilogue = {}, const Planes& out_planes = {},
                 const Planes& y_planes = {});
 
-  /// Returns the arguments of the kernels for a layer's weight gradient. g: its plan. x, dy: the
-  /// layer's input and the gradient of its output.
+  /// Returns the arguments of the kernels for a layer's weight gradient. g: the arguments that are
+  /// known before memory is allocated. x, dy: the layer's input and the gradient of its output, in
+  /// device memory.
   WeightGradient weight_gradient(const Batch& batch, const GradientPlan& g, const float* x,
                                  const float* dy) const;
   void gradient_norm(const GradientPlan& g, const WeightGradientNorm& args);
   void gradient_sum(const GradientPlan& g, const WeightGradientSum& args);
   void gradient_rows(const GradientPlan& g, const WeightGradientRows& args);
-  /// Returns the number of examples whose gradients one block of gradient_sum() adds up.
+  /// Returns the number of examples whose gradients one thread block of gradient_sum() adds up.
   static int examples_per_block(const GradientPlan& g);
 
  private:

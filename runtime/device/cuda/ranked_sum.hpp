@@ -27,16 +27,16 @@ inline Diagnostics diagnostics_of(const Tally& t) {
           .non_finite = t.non_finite};
 }
 
-/// Returns the totals of losses, norms and counts, and sets them to 0. Waits for the device.
+/// Returns the totals of losses, gradient norms and counts of examples, and sets them to 0 on the
+/// device. Waits for the device.
 inline Diagnostics take_tally(Buffer<Tally>& tally) {
   const Tally t = tally.download().front();
   tally.clear();
   return diagnostics_of(t);
 }
 
-/// Adds up the gradient sum of a step and its statistics (Tally: losses, norms, counts) over all
-/// ranks (processes). The constructor's arguments belong to the engine and must outlive this
-/// object.
+/// Adds up the gradient sum of a step, and its totals of losses, norms and counts, over all ranks
+/// (processes). The constructor's arguments belong to the engine and must outlive this object.
 class RankedSum {
  public:
   RankedSum(Gpu& gpu, const EngineSettings& settings, StepEnd& end, Buffer<Tally>& tally,
@@ -47,9 +47,9 @@ class RankedSum {
         tally_(tally),
         words_(parameters + StepEnd::kRankWords) {}
 
-  /// At the first call, decides whether the devices or the host add up the sums of ranks, with the
-  /// same result on all ranks, and reports it to the user. Throws InputError if NCCL is requested
-  /// (--sum-by nccl) and cannot be used.
+  /// Decides whether the devices or the host add up the sums of ranks (processes), and tells the
+  /// user. The decision is the same on all ranks. Later calls do nothing. Throws InputError if the
+  /// user requires NCCL (--sum-by nccl) and it cannot be used.
   void choose() {
     if (on_device_) return;
     std::string why = "--sum-by host";
@@ -67,16 +67,17 @@ class RankedSum {
   /// Returns whether the devices, and not the host, add up the sums. Requires choose().
   bool is_on_device() const { return *on_device_; }
 
-  /// Launches an all-reduce with NCCL, on the device: it replaces this rank's gradient sum and
-  /// statistics of the step by their totals over all ranks. Call while a CUDA graph is recorded.
+  /// Launches an all-reduce with NCCL: on the device, it replaces this rank's gradient sum of the
+  /// step, and its totals of losses, norms and counts, by the sums over all ranks. Call it while a
+  /// CUDA graph is recorded.
   void launch() {
     gpu_.copy(end_.rank_words(), tally_.get(), sizeof(Tally));
     gpu_.clear(tally_.get(), sizeof(Tally));
     gpu_.sum_over_ranks(sum(), words_);
   }
 
-  /// Adds the statistics of all ranks that launch() computed to those that take_diagnostics()
-  /// returns. Call after the CUDA graph has run.
+  /// Reads the totals of losses, norms and counts over all ranks that launch() has computed, and
+  /// adds them to those that take_diagnostics() returns. Call it after the CUDA graph has run.
   void read_tally() {
     const std::vector<FixedPoint> words = end_.download_rank_words();
     Tally tally;
@@ -84,7 +85,9 @@ class RankedSum {
     diagnostics_ += diagnostics_of(tally);
   }
 
-  /// Does on the host what launch() and read_tally() do on the device. Waits for the device.
+  /// Adds up on the host, over all ranks, this rank's gradient sum of the step and its totals of
+  /// losses, norms and counts. It replaces launch() and read_tally() if the devices cannot do it.
+  /// Waits for the device.
   void join() {
     const std::vector<FixedPoint> mine = end_.download_sum();
     std::vector<std::int64_t> words(mine.size() + Diagnostics::kWords);
@@ -97,7 +100,8 @@ class RankedSum {
     end_.upload_sum({reinterpret_cast<const FixedPoint*>(words.data()), mine.size()});
   }
 
-  /// Returns the statistics of all ranks since the last call, and clears them.
+  /// Returns the totals of losses, norms and counts of all ranks since the last call, and sets them
+  /// to 0.
   Diagnostics take_diagnostics() { return std::exchange(diagnostics_, {}); }
 
  private:

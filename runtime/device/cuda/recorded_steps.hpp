@@ -21,27 +21,29 @@ class RecordedSteps {
         sum_(sum),
         ranked_(parts.gpu, parts.settings, parts.end, parts.tally, parts.state.size()) {}
 
-  /// Discards the recorded CUDA graphs. Call after another training set has been loaded.
+  /// Discards the recorded CUDA graphs. Call it after another training set has been loaded.
   void reset();
 
-  /// Allocates memory for steps of `examples` examples, and discards the recorded CUDA graph if
-  /// memory has moved.
+  /// Allocates memory for steps with batches of `examples` examples. Discards the recorded CUDA
+  /// graph if an address that it uses has changed.
   void reserve(std::int64_t examples);
 
   /// Runs steps.size() steps. cursor: the number of the first step, and the values that are the
-  /// same for all. steps: the scalars of each step, such as learning rate and noise. If the
-  /// clipping norm is adaptive, the device's clipping norms and noisy counts of unclipped gradients
-  /// are written to it.
+  /// same for all steps. steps: the scalars of each step, such as learning rate and noise. If the
+  /// clipping norm is adaptive, the device's clipping norm and noisy count of unclipped gradients
+  /// of each step are written to `steps`.
   void run(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
 
-  /// Returns the statistics of training since the last call, and clears them.
+  /// Returns the totals of losses, gradient norms and counts of examples since the last call, and
+  /// sets them to 0.
   Diagnostics take_diagnostics();
 
  private:
   struct Recorded {
     StepRecipe recipe;      ///< without the numbers that a CUDA graph reads from device memory
     std::int64_t capacity;  ///< largest batch that the CUDA graph can process [examples]
-    /// CUDA graphs of the step: one, or one for each buffer of streamed rows.
+    /// CUDA graphs of the step. There is one, or, if rows are streamed from the host, one for each
+    /// buffer of rows.
     std::vector<Gpu::Recording> recordings;
   };
   /// CUDA graphs of a step if there are several ranks. If the devices add up the ranks' sums,
@@ -54,27 +56,29 @@ class RecordedSteps {
   };
 
   bool is_alone() const { return p_.settings.ranks->alone(); }
-  /// Returns the capacity with which a step is recorded [examples]. A larger capacity costs little,
-  /// because blocks without examples return at once.
+  /// Returns the largest batch that a step is recorded for [examples]. A larger number than
+  /// necessary costs little, because thread blocks without examples return at once.
   std::int64_t capacity_for(const StepRecipe& recipe) const;
   void launch_step(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
-  /// Records the launches of work(rows) as one CUDA graph, or, if rows are streamed from the host,
-  /// as one for each buffer of rows.
+  /// Records the launches of work(rows) as one CUDA graph. If rows are streamed from the host,
+  /// records one graph for each buffer of rows, with `rows` the addresses in that buffer.
   std::vector<Gpu::Recording> record_for_rows(const StepRecipe& recipe,
                                               const std::function<void(const StepRows&)>& work);
-  /// Replays the CUDA graph for steps first, first + 1, ... whose rows fit one buffer, at most
-  /// `steps` of them. Returns their number.
+  /// Streams the rows of steps first, first + 1, ... to one buffer, as many as fit, at most `steps`
+  /// steps, and replays the CUDA graph for each of them. Returns their number.
   std::size_t replay_streamed(const StepRecipe& recipe, std::uint64_t first, std::size_t steps);
-  /// Allocates `ahead_`, memory in which the batches of several steps are drawn at once. Leaves it
-  /// empty for importance sampling, where a batch depends on earlier steps, and for streamed rows.
+  /// Allocates ahead_, memory in which the batches of several steps are drawn at once. Leaves it
+  /// empty with importance sampling, where a batch depends on the results of earlier steps, and if
+  /// rows are streamed from the host.
   void prepare_ahead(const StepRecipe& recipe);
-  /// Records the launches of a step as a CUDA graph, unless there is one of the same recipe whose
-  /// capacity suffices for the batches seen so far.
+  /// Records the launches of a step as a CUDA graph, unless there is a graph already for the same
+  /// recipe that can process the largest batch seen so far.
   void record(const StepRecipe& recipe);
   void record_joined(const StepRecipe& recipe);
   void run_alone(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
-  /// Runs steps whose sums are added up over ranks, by the devices or by the host. Waits for each
-  /// step: noise that only the host can round must be complete before the next sum.
+  /// Runs steps if there are several ranks, whose sums are added up by the devices or by the host.
+  /// Waits for each step: if the host must compute some of its noise, that must be done before the
+  /// next step's sum.
   void run_joined(const StepRecipe& recipe, const StepCursor& cursor,
                   std::span<const ListedStep> steps);
 

@@ -33,53 +33,56 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// Device addresses from which the kernels of a step read its batch and its rows.
 struct StepRows {
   DeviceData data;
-  /// Batches that are drawn already; empty if the step draws its own.
+  /// Batches that were drawn before the steps run; empty if each step draws its own batch.
   std::optional<BatchesAhead> batches = {};
 };
 
 class RowStream {
  public:
   static constexpr std::size_t kBuffers = 2;
-  /// Size of a buffer [bytes], unless 1/16 of the device's memory is less, or the rows of one step
-  /// need more.
+  /// Size of a buffer for streamed rows [bytes]. It is smaller if 1/16 of the device's memory is
+  /// less, and larger if the rows of one step need more.
   static constexpr std::size_t kBufferBytes = std::size_t{1} << 28;
-  /// Largest number of steps whose rows one buffer has.
+  /// Largest number of steps whose rows are in one buffer at the same time.
   static constexpr std::size_t kMaxSteps = 256;
 
   /// Keeps references to the arguments. shared: properties that all rows have in common, such as
-  /// class weights, in device memory. sorts_words: whether an embedding is trained, which needs
-  /// each text's words in order.
+  /// class weights, in device memory. sorts_words: whether an embedding is trained; the positions
+  /// of each text are then also needed sorted by word.
   RowStream(Gpu& gpu, const Dataset& train, const EngineSettings& settings,
             const DeviceData& shared, bool sorts_words);
 
-  /// Returns the size of one example in a buffer [bytes]. sorts_words: as for the constructor.
+  /// Returns the size of one example in a buffer [bytes]. sorts_words: whether an embedding is
+  /// trained, which needs the positions of each text sorted by word.
   static std::size_t bytes_of_row(const Dataset& train, bool sorts_words);
 
   const Dataset& train() const { return train_; }
 
-  /// Allocates buffers for batches of up to list_size examples, unless they exist. CUDA graphs that
-  /// read earlier buffers must not be replayed then.
+  /// Allocates buffers for steps with batches of up to list_size examples, unless there are such
+  /// buffers already. CUDA graphs that read earlier buffers must not be replayed afterwards.
   void reserve(std::size_t list_size);
-  /// Returns the addresses of the batches and rows in a buffer. Valid until reserve().
+  /// Returns the device addresses of the batches and rows in buffer number `buffer`. Valid until
+  /// the next call of reserve().
   StepRows rows(std::size_t buffer) const;
 
-  /// Steps whose batches and rows are in a buffer.
+  /// Consecutive steps whose batches and rows are in one buffer.
   struct Part {
     std::size_t buffer;
     std::size_t steps;
-    /// Indices of the examples of all these steps, one step after another.
+    /// Indices of the examples in the batches of all these steps, one step after another.
     std::span<const std::uint32_t> examples;
   };
   /// Draws the batches of steps first, first + 1, ..., at most `steps` of them, and copies their
   /// rows to the next buffer. Later launches wait for the copy. Requires reserve(). Throws
   /// InputError if a row cannot be read from its file.
   Part stage(const Draw& draw, std::uint64_t first, std::size_t steps);
-  /// Call after the part's steps have been launched: lets a later stage() overwrite the buffer.
+  /// Allows a later stage() to overwrite the buffer of this part. Call it after the part's steps
+  /// have been launched.
   void launched(const Part& part);
 
  private:
-  /// One number for each array of a buffer [bytes]: its size per example (widths_) or its offset
-  /// (at_).
+  /// A number of bytes for each array in a buffer: the array's size per example (in widths_), or
+  /// its offset in the buffer (in at_).
   struct Columns {
     std::size_t features = 0, targets = 0, lengths = 0, order = 0, labels = 1;
   };

@@ -13,15 +13,15 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Device memory for the progress of a sequence of steps (StepCursor) and the list of their scalars
+/// Device memory for the progress of a run of steps (StepCursor) and the list of the steps' scalars
 /// (learning rate, noise, ...). The host writes both in one copy, and reads them when the steps are
 /// done.
 class RunPosition {
  public:
-  /// parameters: number of parameters of the network. The more there are, the sooner double
-  /// precision is too coarse to round a pair of noise numbers (kernels/step/finish.hpp). The host
-  /// must then compute the pair, and later steps that were submitted already are wasted. So a
-  /// larger network gets fewer steps per submission.
+  /// parameters: number of parameters of the network, which determines how many steps may be
+  /// submitted at once. The more parameters there are, the sooner double precision is too coarse to
+  /// round a noise number. The host must then compute that number, and later steps that were
+  /// submitted already do nothing. So a larger network gets fewer steps per submission.
   RunPosition(Gpu& gpu, std::size_t parameters)
       : gpu_(gpu),
         max_steps_(std::clamp<std::size_t>((std::size_t{1} << 26) / parameters, 1, 4096)),
@@ -30,7 +30,7 @@ class RunPosition {
     device_.clear();
   }
 
-  /// Largest number of steps that can be submitted at once.
+  /// Returns the largest number of steps that can be submitted at once.
   std::size_t max_steps() const { return max_steps_; }
 
   StepCursor* cursor() const { return reinterpret_cast<StepCursor*>(device_.get()); }
@@ -40,9 +40,9 @@ class RunPosition {
   const SumScale* scale() const { return &cursor()->scale; }
   const ImportanceRule* candidates() const { return &cursor()->candidates; }
 
-  /// Writes progress and list for the next launches, which run steps.size() steps, at most
-  /// max_steps(), from step cursor.first on. cursor: the values that are the same for all steps.
-  /// wait() must be called before the next call.
+  /// Writes the progress and the list of scalars for the next launches, which run steps.size()
+  /// steps, at most max_steps(), from step number cursor.first on. cursor: the values that are the
+  /// same for all steps. Call wait() before the next call of start().
   void start(StepCursor cursor, std::span<const ListedStep> steps) {
     ensure(steps.size() <= max_steps_, "too many steps for a submission");
     cursor.end = static_cast<std::uint32_t>(steps.size());
@@ -51,25 +51,26 @@ class RunPosition {
     gpu_.upload_pinned(device_.get(), host_.get(), sizeof cursor + steps.size_bytes());
   }
 
-  /// Allows the next launches to start the step whose batch exceeded the capacity of the CUDA
-  /// graph. Call when the step has been recorded again with a larger capacity. at: the result of
-  /// wait().
+  /// Allows the next launches to start the step whose batch was too large for the CUDA graph. Call
+  /// it when the step has been recorded again for larger batches. at: the progress that wait()
+  /// returned.
   void raise_capacity(StepCursor at) {
     at.oversized_batch = 0;
     std::memcpy(host_.get(), &at, sizeof at);
     gpu_.upload_pinned(device_.get(), host_.get(), sizeof at);
   }
 
-  /// Waits for the device and returns the run's progress. Throws Error (kBatchTooLarge) if a batch
-  /// was larger than its capacity and the run cannot continue.
+  /// Waits for the device and returns the run's progress. Throws Error with the message
+  /// kBatchTooLarge if a batch was larger than the memory for it, so that the run cannot continue.
   StepCursor wait() const {
     StepCursor c;
     gpu_.download(&c, device_.get(), sizeof c);
     return checked(c);
   }
 
-  /// Waits for the device and returns the run's progress, like wait(). Also reads the first
-  /// steps.size() entries of the list, which the device may have changed.
+  /// Waits for the device and returns the run's progress. Also reads the list's first steps.size()
+  /// entries into `steps`, because the device may have changed them. Throws Error with the message
+  /// kBatchTooLarge if a batch was larger than the memory for it, so that the run cannot continue.
   StepCursor wait(std::span<ListedStep> steps) const {
     std::vector<std::byte> all(sizeof(StepCursor) + steps.size_bytes());
     gpu_.download(all.data(), device_.get(), all.size());

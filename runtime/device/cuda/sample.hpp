@@ -10,7 +10,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Device memory for drawing a batch: scratch arrays, and the number of examples drawn.
+/// Device memory for drawing a batch: scratch arrays, and the number of examples that were drawn.
 class SampleScratch {
  public:
   SampleScratch() = default;
@@ -20,12 +20,12 @@ class SampleScratch {
   SampleSpace space() const {
     return {.flags = flags_.get(), .counts = counts_.get(), .count = count_.get()};
   }
-  /// Sets the number of examples drawn.
+  /// Writes the number of examples of the batch to the device.
   void set_count(std::size_t count) {
     const auto n = static_cast<std::uint32_t>(count);
     count_.upload({&n, 1});
   }
-  /// Returns the number of examples drawn. Waits for the device.
+  /// Returns the number of examples that were drawn. Waits for the device.
   std::uint32_t count() const { return count_.download().front(); }
 
  private:
@@ -36,22 +36,24 @@ class SampleScratch {
   Buffer<std::uint32_t> count_;
 };
 
-/// Launches the draw of a batch: writes the examples to args.drawn and their number to
-/// *space.count, in order on the device's stream. steps: number of consecutive steps whose batches
-/// are drawn; 1 if space.cursor is set.
+/// Launches the draw of a batch: writes the indices of its examples to args.drawn and their number
+/// to *space.count, in device memory. steps: number of consecutive steps whose batches are drawn;
+/// must be 1 if space.cursor is set.
 void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps = 1);
 
-/// Launches the random allocation of examples to the steps of an epoch, the one that has step
-/// args.stream.step: writes the step of each example from args.begin to args.end to `allocated`.
+/// Launches the random allocation of an epoch: writes for each example, from args.begin to args.end
+/// - 1, the step of the epoch in which it is used to `allocated`. The epoch is the one that
+/// contains step number args.stream.step.
 void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated);
 
-/// Launches a kernel that starts the next step of the run (space.cursor): copies its batch from
-/// `ahead`, where it was drawn earlier, to `drawn`.
+/// Launches a kernel that starts the next step of the run whose progress is *space.cursor. It
+/// copies the step's batch to `drawn` from `ahead`, where it was drawn earlier.
 void begin_drawn_step(Gpu& gpu, const BatchesAhead& ahead, const SampleSpace& space,
                       std::uint32_t* drawn);
 
-/// Memory for the batches of several steps, which one pair of launches draws. A batch depends on
-/// the key and on the step's number alone, so it may be drawn before earlier steps are done.
+/// Memory for the batches of several consecutive steps, which one pair of kernel launches draws. A
+/// batch depends on the random key and on the step's number alone, so it may be drawn before
+/// earlier steps are done.
 class DrawnAhead {
  public:
   /// Largest number of steps whose batches are drawn at once.
@@ -59,8 +61,8 @@ class DrawnAhead {
   /// Largest size of the memory for these batches [bytes].
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
-  /// list_size: capacity of a batch [examples]. A larger batch makes the run fail. allocates:
-  /// whether each example is allocated to a random step of each epoch, instead of Poisson sampling.
+  /// list_size: largest possible batch [examples]; a larger one makes the run fail. allocates: true
+  /// if each example is allocated to a random step of each epoch, false for Poisson sampling.
   DrawnAhead(Gpu& gpu, std::size_t examples, std::size_t list_size, bool allocates)
       : gpu_(gpu),
         list_size_(list_size),
@@ -72,8 +74,8 @@ class DrawnAhead {
         allocated_(gpu, allocates && steps_ > 0 ? examples : 0),
         first_(gpu, 1) {}
 
-  /// Returns the number of steps whose batches fit the memory: at most kMaxBytes, and 1/1024 of the
-  /// device's. May be 0.
+  /// Returns the number of steps whose batches can be drawn at once: as many as fit into kMaxBytes,
+  /// and into 1/1024 of the device's memory. May be 0.
   static std::size_t steps_of(const Gpu& gpu, std::size_t examples, std::size_t list_size,
                               bool allocates) {
     const std::size_t memory = std::min(kMaxBytes, gpu.memory() / 1024);
@@ -92,14 +94,15 @@ class DrawnAhead {
             .list_size = static_cast<std::uint32_t>(list_size_),
             .steps = static_cast<std::uint32_t>(steps_)};
   }
-  /// Returns the largest number of steps from `first` on for which one call of draw() may draw the
-  /// batches. Under random allocation they must be in one epoch.
+  /// Returns the largest number of steps, from step `first` on, whose batches a single call of
+  /// draw() may draw. With random allocation these steps must be in the same epoch.
   std::size_t steps_from(const SampleArgs& args, std::uint64_t first) const {
     if (args.epoch_steps == 0) return steps_;
     return std::min<std::size_t>(steps_, args.epoch_steps - first % args.epoch_steps);
   }
-  /// Draws the batches of steps first, first + 1, ..., at most steps_from() of them. args: as for
-  /// drawing a single step. The batches drawn before are overwritten.
+  /// Draws the batches of steps first, first + 1, ..., `steps` of them, at most steps_from().
+  /// Overwrites the batches that were drawn before. args: arguments for drawing the batch of a
+  /// single step.
   void draw(SampleArgs args, std::uint64_t first, std::size_t steps) {
     args.stream.step = first;
     if (args.epoch_steps != 0) {

@@ -18,8 +18,8 @@ class DeviceScatter {
  public:
   DeviceScatter(Gpu& gpu, int height, int width, int capacity = 0);
 
-  /// Returns the scattering features of the images, [size, scattered_shape(shape)]. Requires images
-  /// of the size that this object was made for.
+  /// Returns the scattering features (fixed wavelet features) of the images, [number of images,
+  /// size of scattered_shape(shape)]. The images must have the size that this object was made for.
   std::vector<float> operator()(const Dataset& images, const WorkDone& done);
 
  private:
@@ -36,7 +36,8 @@ class DeviceScatter {
   void fourier(const Images& images, int n, int level, bool inverse);
 
   /// Convolves n images with the 8 wavelets of scale 2^level and writes the absolute values, at
-  /// every 2^level-th pixel, to `to` [n, 8]. spectra: the images' Fourier transforms.
+  /// every 2^level-th pixel in both directions, to `to` [n, 8]. spectra: Fourier transforms of the
+  /// images.
   void modulus_of_wavelets(const Images& spectra, int n, int level, const Images& to);
 
   void low_pass(const Images& images, int planes, int channels, int level, int first_channel);

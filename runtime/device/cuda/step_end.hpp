@@ -15,46 +15,47 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Launches the kernel that adds a micro-batch's losses, norms and counts to the totals
-/// *batch.total.
+/// Launches a kernel that adds the losses, gradient norms and counts of a micro-batch's examples to
+/// the totals *batch.total.
 void add_tally(Gpu& gpu, const TallyBatch& batch);
 
-/// Adds the stored gradient norms (NormTotal) up with a kernel of this project, for builds without
-/// CUB.
+/// Launches a kernel of this project that adds up the stored gradient norms. For builds without the
+/// CUB library.
 void total_norms_by_kernel(Gpu& gpu, const NormTotal& a);
 
 class StepEnd {
  public:
-  /// cursor, list: progress of the run and the scalars of its steps, in device memory
-  /// (RunPosition).
+  /// cursor, list: device addresses of the progress of the run and of the list of the steps'
+  /// scalars.
   StepEnd(Gpu& gpu, DeviceModelState& state, StepCursor* cursor, ListedStep* list);
 
-  /// Returns the device address of the current step's sum of contributions, [d]. It is stored as
-  /// integers, in multiples of the grid to which every contribution is rounded (SumScale::grid).
-  /// Kernels add to it; it is 0 at the beginning of a step.
+  /// Returns the device address of the current step's sum of contributions, [d]. Its elements are
+  /// integers: multiples of the grid, the power of two to whose multiples every contribution is
+  /// rounded. The sum is 0 at the beginning of a step, and kernels add to it.
   FixedPoint* sum() const { return sum_.get(); }
   std::vector<FixedPoint> download_sum() const { return sum_.download(state_.size()); }
-  /// Number of 64-bit words after the sum that are added up over ranks together with it: they have
-  /// the step's statistics (Tally).
+  /// Number of 64-bit words that follow the sum in memory and are added up over ranks (processes)
+  /// together with it: the step's totals of losses, norms and counts.
   static constexpr std::size_t kRankWords = sizeof(Tally) / sizeof(FixedPoint);
   FixedPoint* rank_words() const { return sum_.get() + state_.size(); }
   std::vector<FixedPoint> download_rank_words() const;
   void upload_sum(std::span<const FixedPoint> sum) { sum_.upload(sum); }
   void clear_sum() { sum_.clear(); }
 
-  /// Returns the released noisy sum of the step, [d]. It is stored only if
+  /// Returns a host copy of the released noisy sum of the step, [d]. The sum is stored only if
   /// has_separate_update(recipe), or if finish() was called with is_shown.
   std::vector<float> download_released() const { return released_.download(); }
   void upload_released(const std::vector<float>& values) { released_.upload(values); }
 
-  /// Returns whether the update is a separate launch after the release, because it needs the norm
-  /// of the whole released gradient (adaptive step size).
+  /// Returns whether the update of the parameters is launched separately, after the sum is
+  /// released. That is so with an adaptive step size, which needs the norm of the whole released
+  /// gradient.
   static bool has_separate_update(const StepRecipe& recipe) { return recipe.step_size.has_value(); }
 
-  /// Launches the kernels that add noise to the current step's sum, release it and update the
-  /// parameters. noise: random stream, whose step number kernels take from StepCursor. unfinished:
-  /// partial results to add first. is_shown: the update is left out, so that the host can read the
-  /// released sum and then call update().
+  /// Launches the kernels that add noise to the current step's sum, which releases it, and update
+  /// the parameters. noise: random stream; kernels replace its step number by that of the current
+  /// step. unfinished: partial results that must be added to the sum first. is_shown: leaves out
+  /// the update, so that the host can read the released sum and then call update().
   void finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& unfinished,
               bool is_shown);
 
@@ -62,8 +63,8 @@ class StepEnd {
   void update(const StepRecipe& recipe);
 
   /// Computes on the host those noise numbers of a step that double precision was too coarse to
-  /// round, and launches the rest of the step. at: progress of the run, read after the step. The
-  /// other arguments are those of finish().
+  /// round, and launches the rest of the step. at: progress of the run, read after the step.
+  /// recipe, noise, is_shown: must be those with which finish() was called.
   void complete(const StepCursor& at, const StepRecipe& recipe, const RandomStream& noise,
                 bool is_shown);
 

@@ -7,30 +7,31 @@
 namespace cudp::cuda::inline CUDP_SIMT {
 
 /// First half of a step: draws the batch and sums the contributions of its examples. Keeps a
-/// reference to `parts`, the engine's parts.
+/// reference to the parts of the engine.
 class StepSum {
  public:
   explicit StepSum(EngineParts& parts) : p_(parts) {}
 
   SampleArgs sample_args(const Draw& draw) const;
-  /// Launches the start of the next step: writes its batch (indices of rows, in the order of
-  /// examples) to EngineParts::drawn, and its scalars (learning rate, noise, ...) to the run's
-  /// StepCursor. The batch is drawn now, or copied from rows.batches if that is set. capacity:
-  /// largest batch that the step's launches can process [examples].
+  /// Launches the start of the next step: writes its batch (indices of rows, ascending) to
+  /// EngineParts::drawn, and its scalars (learning rate, noise, ...) to the run's progress in
+  /// device memory. The batch is drawn now, or, if rows.batches is set, copied from there.
+  /// capacity: largest batch that the step's launches can process [examples].
   void begin(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
-  /// Launches the sum of the contributions of the batch's examples, into StepEnd::sum(). The
-  /// returned partial results are not part of it yet; StepEnd::finish() adds them. max_drawn:
-  /// largest possible number of examples in the batch.
+  /// Launches the sum of the contributions of the batch's examples. The sum is complete only when
+  /// the returned partial results are added to StepEnd::sum(), which StepEnd::finish() does.
+  /// max_drawn: largest possible number of examples in the batch.
   Unfinished add_up(const StepRecipe& recipe, std::int64_t max_drawn, const DeviceData& data);
-  /// Launches a step up to its complete sum and statistics, before noise. The capacity of the
-  /// launches is below the batch size with a probability below 1e-30.
+  /// Launches the part of a step before noise is added: draws the batch and computes its whole sum
+  /// and the totals of losses, norms and counts. The probability that a batch is too large for the
+  /// launches is below 1e-30.
   void launch(const StepRecipe& recipe, const StepRows& rows);
 
  private:
   SampleSpace space_of(const StepRecipe& recipe, std::int64_t capacity) const;
-  /// Launches the sum with one kernel after another per layer, for networks without a fused kernel.
-  /// coordinates: arrays of coordinate-wise clipping; null for other clipping. choose: launches the
-  /// kernel that computes each example's clipping factor.
+  /// Launches the sum for networks without a fused kernel, with separate kernels for each layer.
+  /// coordinates: arrays of coordinate-wise clipping; null for other kinds of clipping. choose:
+  /// launches the kernel that computes the factor by which each example's gradient is multiplied.
   Unfinished add_by_layers(std::int64_t max_drawn, const DeviceData& data,
                            const CoordinatesView* coordinates, const std::function<void()>& choose);
 

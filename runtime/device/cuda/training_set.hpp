@@ -12,8 +12,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Writes the positions of a text's words, sorted by word id, to `order` [length]
-/// (device::Texts::order).
+/// Writes the positions of a text's words to order [length], sorted by word; words are given as
+/// indices in the vocabulary.
 inline void sort_words(const std::uint16_t* words, std::uint16_t length, std::uint16_t* order) {
   std::iota(order, order + length, std::uint16_t{0});
   std::ranges::stable_sort(order, order + length, {}, [&](std::uint16_t t) { return words[t]; });
@@ -21,7 +21,8 @@ inline void sort_words(const std::uint16_t* words, std::uint16_t length, std::ui
 
 /// How a training set is used, which determines the arrays that are copied to the device.
 struct TrainingSetUse {
-  /// Whether to copy each text's words in sorted order, too, which training an embedding needs.
+  /// Whether to copy also the positions of each text sorted by word, which are needed to train an
+  /// embedding.
   bool sorts_words = false;
   std::span<const float> class_weights = {};  ///< EngineSettings::class_weights
   bool holds_rows = true;  ///< false: copy only public properties; the rows stay on the host
@@ -31,8 +32,8 @@ struct TrainingSetUse {
 class DeviceTrainingSet {
  public:
   DeviceTrainingSet() = default;
-  /// Copies the training set to the device. Rows of a table stay in compact form (CodedRows).
-  /// Throws InputError if the rows are in a file that cannot be read.
+  /// Copies the training set to the device. Table rows in compact form (CodedRows) stay in that
+  /// form. Throws InputError if the rows are in a file that cannot be read.
   DeviceTrainingSet(Gpu& gpu, const Dataset& train, const TrainingSetUse& use = {})
       : size_(train.size()),
         first_(train.size() > 0 ? static_cast<std::int64_t>(train.first) : 0),
@@ -51,7 +52,8 @@ class DeviceTrainingSet {
   }
 
   std::size_t size() const { return size_; }
-  /// Returns the index of this rank's first example in the training set of all ranks together.
+  /// Returns the index of this rank's (process's) first example in the training set of all ranks
+  /// together.
   std::int64_t first() const { return first_; }
   const DeviceData& data() const { return data_; }
 

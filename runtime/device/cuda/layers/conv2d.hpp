@@ -9,8 +9,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// A 3x3 convolution in TF32 uses patches (kernels/products/patch_product.hpp) only if it has at
-/// least this number of channels. With fewer, blocks are mostly padding. The value is not measured.
+/// Smallest number of channels with which a 3x3 convolution in TF32 is computed from patches
+/// (kernels/products/patch_product.hpp). With fewer channels, a thread block's work would be mostly
+/// padding. The value was not chosen by measurement.
 inline constexpr int kMinPatchChannels = 16;
 
 class CudaConv2d final : public ProductLayer {
@@ -45,8 +46,8 @@ class CudaConv2d final : public ProductLayer {
   void backward(MicroBatch& w) const override { multiply_back(w); }
 
  private:
-  /// Returns the layout `p` without its border, which is the layout of the arrays that cuDNN reads
-  /// and writes.
+  /// Returns the layout `p` without its border of zeros. The arrays that cuDNN reads and writes
+  /// have no border.
   static Planes without_border(Planes p) {
     p.border = 0;
     return p;
@@ -109,10 +110,10 @@ class CudaConv2d final : public ProductLayer {
                      gradient_tiles(gradient_.rows, gradient_.columns, gradient_.patch.lines > 0));
   }
 
-  /// Returns the width of the border [pixels] that the output's gradient needs along one axis, so
-  /// that the sum for every input pixel stays inside it. in, out: sizes along the axis. An input
-  /// pixel i gets its gradient from output pixels (i + pad - k) / stride, which may lie outside the
-  /// output.
+  /// Returns the width of the border of zeros [pixels] that the output's gradient needs along one
+  /// axis, so that all numbers that are summed for any input pixel are inside it. in, out: sizes
+  /// along the axis. An input pixel i gets its gradient from output pixels (i + pad - k) / stride,
+  /// with k the position in the kernel; these may lie outside the output.
   int gradient_border(int in, int out) const {
     int border = 0;
     for (int i = 0; i < in; ++i)
@@ -159,9 +160,9 @@ class CudaConv2d final : public ProductLayer {
                  .terms_per_example = pixels};
   }
 
-  /// Chooses kernel and index tables for the gradient of the input pixels (iy, ix) with iy + pad =
-  /// phase_y and ix + pad = phase_x modulo the stride. Only the kernel's rows and columns of that
-  /// phase contribute to them.
+  /// Chooses the kernel and the index tables for the gradient of the input pixels (iy, ix) with iy
+  /// + pad = phase_y and ix + pad = phase_x, both modulo the stride. Only those rows and columns of
+  /// the convolution's kernel contribute to them that have the same index modulo the stride.
   void plan_input_gradient(CudaStorage& s, int phase_y, int phase_x) {
     const Planes dx = in().gradient;
     const Planes dy = out().gradient;

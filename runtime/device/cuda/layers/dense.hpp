@@ -9,17 +9,18 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Dense layer. An example's weight gradient is the outer product of its input x and the output's
-/// gradient dy. It is never stored; its norm is computed as |x| |dy|.
+/// Dense layer. An example's weight gradient is the outer product of the layer's input x and the
+/// gradient dy of its output. It is never stored; its norm is computed as |x| |dy|.
 class CudaDense final : public ProductLayer {
  public:
-  /// Whether forward() can apply the activation f. If cuBLASLt computes the product, its epilogue
-  /// supports one activation only.
+  /// Whether forward() can also apply the activation f to the layer's output. If cuBLASLt computes
+  /// the product, only one kind of activation is possible.
   bool takes_output_function(const NetworkLayer& l, const LayoutChoices& choices,
                              const Activate& f) const override {
     return uses_own_kernels(l, choices) || f.kind == Activation::relu;
   }
-  /// Whether the products read numbers already rounded to TF32. BLAS rounds its operands itself.
+  /// Whether the kernels of the matrix products need numbers that are rounded to TF32 in memory.
+  /// BLAS rounds the numbers that it multiplies itself.
   bool reads_rounded(const NetworkLayer& l, const LayoutChoices& choices) const override {
     return choices.precision == Precision::tf32 && uses_own_kernels(l, choices) &&
            gains_from_tensor_cores(l.in.size(), l.out.size());
@@ -130,8 +131,8 @@ class CudaDense final : public ProductLayer {
     for (int i = 0; i < slabs(w); ++i) body(std::int64_t{i} * kSlab);
   }
 
-  /// Computes the squared norm of each example's transformed gradient (gradient - m) / scale, from
-  /// two matrix products (see dense_square).
+  /// Computes the squared norm of each example's transformed gradient, (gradient - m) / scale, from
+  /// two matrix products, without forming the gradient.
   void transformed_norm(MicroBatch& w, const CoordinatesView& c) const {
     const auto rows = static_cast<std::int64_t>(w.batch.capacity);
     const float* const x = w.value(in());

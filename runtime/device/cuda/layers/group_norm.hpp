@@ -6,8 +6,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Group normalisation. It stores every example's parameter gradient: two numbers per channel,
-/// weight then bias.
+/// Group normalisation. It stores the whole parameter gradient of every example: two numbers per
+/// channel, first all weights' gradients, then all biases'.
 class CudaGroupNorm final : public CudaLayer {
  public:
   CudaGroupNorm(const GroupNorm& layer) : layer_(layer) {}

@@ -71,8 +71,8 @@ class CudaPool final : public CudaLayer {
   bool is_max_;
   int kernel_;
   int stride_;
-  /// Offset, among the numbers saved for the backward pass, of an array of one byte per output: the
-  /// index of the maximum in the pooling window.
+  /// Offset of an array, among the values that are saved for the backward pass, with one byte per
+  /// output: the index within the pooling window of the pixel with the largest value.
   std::int64_t argmax_ = 0;
   std::optional<Activate> input_function_;
 };

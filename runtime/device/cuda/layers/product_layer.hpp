@@ -6,8 +6,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Layer that multiplies its input by a weight matrix, the right matrix of the product. It has two
-/// tensors: the weight, and a bias that follows it.
+/// Layer that multiplies its input by a matrix of weights: the input is the left matrix of the
+/// product, the weights are the right one. It has two tensors, the weights and a bias that follows
+/// them.
 class ProductLayer : public CudaLayer {
  public:
   bool takes_output_function(const NetworkLayer&, const LayoutChoices&,
@@ -51,8 +52,8 @@ class ProductLayer : public CudaLayer {
   /// Whether kernels of this project, and not BLAS or cuDNN, compute the products of forward() and
   /// backward().
   virtual bool uses_own_kernels(const NetworkLayer&, const LayoutChoices&) const { return true; }
-  /// Returns the operations that forward() applies to its output: the activation function of the
-  /// next layer, if this layer computes it, and rounding to TF32.
+  /// Returns the operations that forward() applies to each number before it writes it: the
+  /// activation function that follows the layer, if this layer computes it, and rounding to TF32.
   Epilogue output_epilogue() const {
     Epilogue e;
     if (output_function_) e = {.kind = Epilogue::Kind::value, .function = *output_function_};
@@ -80,14 +81,15 @@ class ProductLayer : public CudaLayer {
   }
   const float* weight(const MicroBatch& w) const { return w.parameters + offset(); }
   const float* bias(const MicroBatch& w) const { return bias_of(weight(w)); }
-  /// Returns the address of the bias, which follows the weight. `weight` may point into any array
-  /// with the layout of the parameters, such as a gradient.
+  /// Returns the address of the layer's bias, which follows the weights. weight: address of the
+  /// weights in an array with the layout of the parameters; the array may also be one of gradients.
   const float* bias_of(const float* weight) const {
     return weight + std::int64_t{gradient_.rows} * gradient_.columns;
   }
 
   /// Reserves `parts` partial sums per example of the squared gradient norm, and registers the
-  /// layer's products in `s`. reserve() must call it after it has set up these products.
+  /// layer's matrix products in `s`. A derived class must call it in its reserve(), after it has
+  /// described these products.
   void reserve_products(CudaStorage& s, int parts) {
     first_part_ = reserve_parts(s, parts);
     s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
@@ -115,7 +117,8 @@ class ProductLayer : public CudaLayer {
     pack(forward_);
     for (ProductPlan& p : input_gradient_) pack(p);
   }
-  /// Returns whether a product of this size is faster with tensor cores. If not, it stays in fp32.
+  /// Returns whether a matrix product of this size is faster with tensor cores. If not, it is
+  /// computed in fp32.
   static bool gains_from_tensor_cores(int rows, int columns) {
     return std::min(rows, columns) >= kMinTensorSide;
   }
@@ -128,7 +131,8 @@ class ProductLayer : public CudaLayer {
   std::vector<ProductPlan> input_gradient_;
   GradientPlan gradient_;
   Precision precision_ = Precision::fp32;
-  /// Index of the first partial sum of the squared norm in MicroBatch's array.
+  /// Index of the layer's first partial sum of the squared gradient norm, in the micro-batch's
+  /// array of partial sums.
   std::int32_t first_part_ = 0;
 };
 
