@@ -21,13 +21,16 @@
 namespace cudp::privacy {
 namespace {
 
-/// Points of the tables of allocated epochs, and the relative gaps between upper and lower bounds
-/// at which they are fine enough.
+/// Sizes of the table that bounds one epoch of random allocation (AccountantOptions::
+/// allocation_points): for coarse bounds, the first size, and the largest. The size is doubled
+/// until the relative gap between upper and lower bound on epsilon or delta is at most the gap
+/// below.
 constexpr std::size_t kCoarsePoints = 250, kFirstPoints = 1000, kMaxPoints = 8000;
 constexpr double kEpsilonGap = 2e-4, kDeltaGap = 5e-3;
 
-/// Returns mu of the single Gaussian mechanism that is equivalent to purely Gaussian releases,
-/// rounded up; nothing if other releases are among them.
+/// Returns mu of the single Gaussian mechanism, N(mu, 1) against N(0, 1), that is equivalent to all
+/// releases together, rounded up. Returns nullopt if one of the releases is not plain Gaussian
+/// noise.
 std::optional<double> gaussian_mu(const Composition& composition) {
   double square = 0.0;
   for (const Release& release : composition.releases) {
@@ -49,7 +52,8 @@ std::optional<double> gaussian_mu(const Composition& composition) {
   return moved * static_cast<double>(composition.group) * std::sqrt(square) * (1.0 + 1e-14);
 }
 
-/// Fields of a bound: epsilon at a given delta, or delta at a given epsilon.
+/// Names the fields of a PrivacyBound that a computation fills: the epsilon fields, if delta is
+/// given, or the delta fields, if epsilon is given.
 struct Field {
   double PrivacyBound::*value;
   double PrivacyBound::*lower;
@@ -71,17 +75,20 @@ struct Accountant::State {
   Composition composition;
   AccountantOptions options;
   std::optional<double> mu;
-  double allocated = 0.0;  ///< number of allocated epochs
+  /// number of epochs of random allocation (AllocatedGaussian) among the releases
+  double allocated = 0.0;
 
-  /// One loss for each change, and for each size of the tables of allocated epochs.
+  /// The composed privacy loss distributions. There is one for each direction (add or remove), and
+  /// for each size of the tables that bound epochs of random allocation.
   using Key = std::pair<Change, pld::AllocationGrid>;
   std::map<Key, pld::ComposedLoss> losses;
 
-  /// deltas whose epsilon was known before there was a loss
+  /// The deltas at which loss_epsilon() took epsilon from the cache, without making the
+  /// distribution of `losses`. loss() repeats that computation when it makes the distribution.
   std::map<Key, double> looked_up;
 
-  /// Whether tables of allocated epochs from below are made. True without such epochs, so that the
-  /// bound at a calibrated noise is known from the search.
+  /// Returns whether epsilon_lower counts epochs of random allocation, which needs a second table
+  /// for each epoch. Also true if there is no such epoch, so that the cache's keys are equal.
   bool from_below() const { return options.allocation_points == 0 || allocated == 0.0; }
 
   pld::ComposedLoss& loss(const Key& key) {
@@ -101,7 +108,8 @@ struct Accountant::State {
     return made;
   }
 
-  /// Returns the grid of the first tables of allocated epochs, for bounds at this delta.
+  /// Returns the smallest table that is tried for epochs of random allocation, and the probability
+  /// that it may leave out so that bounds at this delta stay accurate.
   pld::AllocationGrid first_grid(double delta) const {
     if (allocated == 0.0) return {};
     std::size_t points = options.allocation_points;
@@ -113,9 +121,10 @@ struct Accountant::State {
     return {.points = points, .cut = std::clamp(cut, 1e-130, 1e-8)};
   }
 
-  /// Doubles the points of allocated epochs until both bounds, `value` and `lower`, differ by less
-  /// than `allowed` of the upper one; or until another doubling would change little, because
-  /// something else holds the bounds apart.
+  /// Doubles the tables of epochs of random allocation until the bounds `value` and `lower` of
+  /// `field` differ by less than the fraction `allowed` of the upper one. Stops earlier if the last
+  /// doubling closed less than 40 % of the gap. at(grid): computes both bounds with tables of this
+  /// size.
   template <class At>
   void refine(PrivacyBound& best, pld::AllocationGrid grid, const Field& field, double allowed,
               const At& at) const {
@@ -163,7 +172,8 @@ struct Accountant::State {
     return best;
   }
 
-  /// Returns loss(key).epsilon(delta). Only the first question to a loss is looked up.
+  /// Returns the bound on epsilon at delta from the loss distribution of this key. The first call
+  /// for a key looks into the cache (known_epsilon()); later calls use the distribution itself.
   PrivacyBound loss_epsilon(const Key& key, double delta) {
     if (losses.contains(key) || looked_up.contains(key)) return loss(key).epsilon(delta);
     LossQuestion question{.releases = composition.releases,
@@ -188,8 +198,9 @@ struct Accountant::State {
     return {.relation = composition.relation, .group = composition.group};
   }
 
-  /// Calls bound(neighbours) if the Renyi bound is requested. If it is one of several bounds, its
-  /// errors are ignored: a mechanism may have no theorem, or no order a finite divergence.
+  /// Calls bound(neighbours) if the options request the Renyi bound. If they request other bounds
+  /// too, exceptions of this one are ignored, because Renyi divergences are unknown or infinite for
+  /// some mechanisms.
   template <class Bound>
   void by_renyi(const Bound& bound) const {
     if (!includes(options.kind, AccountantKind::rdp)) return;
@@ -208,10 +219,11 @@ struct Accountant::State {
     }
   }
 
-  /// Returns the bound with the least value of a field among those that the options request. bound:
-  /// the largest possible value, and the other field, which is given. The callables compute the
-  /// bounds: by a loss distribution, by the mu of a single Gaussian, by advanced composition, and
-  /// by Renyi divergences.
+  /// Computes `field` (epsilon or delta) by each kind of bound that the options request, and
+  /// returns the bound with the smallest value. bound: the result to start from, which has the
+  /// given other field and the largest possible value. The functions compute the value from loss
+  /// distributions, from the mu of a single Gaussian, by advanced composition, and from Renyi
+  /// divergences.
   template <class ByLoss, class ByMu, class ByComposition, class ByRenyi>
   PrivacyBound bound(const Field& field, PrivacyBound bound, const ByLoss& by_loss,
                      const ByMu& by_mu, const ByComposition& by_composition,

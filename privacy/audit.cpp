@@ -18,10 +18,10 @@
 namespace cudp::privacy {
 namespace {
 
-/// Relative bound on the rounding error of a sum of positive terms.
+/// Bound on the relative rounding error of a sum of positive terms.
 constexpr double kRounding = 1e-9;
 
-/// Accuracy with which epsilon and mu are searched.
+/// Accuracy, absolute, to which epsilon and mu are searched.
 constexpr double kTolerance = 1e-7;
 
 void check(const Guesses& g) {
@@ -38,9 +38,9 @@ void check_probability(double x, const char* name, bool open) {
                                 (open ? "(0, 1)" : "[0, 1]") + ", found " + number(x));
 }
 
-/// Probabilities of a binomial distribution of n trials with odds e^epsilon, one after another from
-/// k = `first` on, upwards or downwards. Computed as logarithms, so that nothing underflows on the
-/// way to the mode.
+/// Probabilities P(k) of a binomial distribution with n trials and success probability e^epsilon /
+/// (1 + e^epsilon), for k = `first` and then step by step upwards or downwards. They are computed
+/// as logarithms, so that those far from the mode do not underflow.
 class BinomialTerms {
  public:
   BinomialTerms(std::uint64_t n, double epsilon, std::uint64_t first)
@@ -89,8 +89,9 @@ Composition with_noise(std::span<const Release> releases, double factor, std::ui
 /// Fast and coarse options of the accountant; its result is still a bound.
 constexpr AccountantOptions kCoarse{.coarseness = 10.0};
 
-/// Returns a lower bound on the trade-off curve, from a few points. Guesses of thousands of
-/// canaries carry no information on events rarer than e^-8.
+/// Returns a lower bound on the trade-off curve of these releases, from their deltas at a few
+/// epsilons. Epsilons above 8 are left out: guesses of thousands of canaries say nothing about
+/// events of probability e^-8 or less.
 TradeOffCurve trade_off_of(const Composition& composition) {
   constexpr double kEpsilons[] = {0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5,
                                   2.0, 2.5,  3.0, 4.0,  6.0, 8.0};

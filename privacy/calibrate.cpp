@@ -17,24 +17,29 @@
 namespace cudp::privacy {
 namespace {
 
-/// Accuracy of the search. epsilon: largest distance of log epsilon below the budget's; aim: the
-/// intended one. value: relative tolerance of the value; move: its smallest move.
+/// Where the search of a Solver stops. epsilon: log(epsilon found) may be this far below
+/// log(epsilon allowed). aim: distance below it that Newton's steps aim at. value, move: relative
+/// tolerance and smallest step of the value that is searched.
 struct Tolerance {
   double epsilon, aim;
   double value, move;
   double exact;  ///< whole numbers below this are found exactly
 };
 constexpr Tolerance usual{.epsilon = 1e-5, .aim = 3e-6, .value = 1e-6, .move = 5e-7, .exact = 1e6};
-/// Tolerance for Renyi divergences at listed orders, each of which is computed to a few roundings.
+/// Tolerance if epsilon follows from Renyi divergences at given orders, which are exact but for a
+/// few rounding errors.
 constexpr Tolerance at_listed_orders{
     .epsilon = 1e-12, .aim = 3e-13, .value = 1e-13, .move = 5e-14, .exact = 1e13};
 
-/// Returns whether epsilon is a sum of closed forms or short integrals at listed Renyi orders.
+/// Returns whether epsilon follows from Renyi divergences at orders that the caller listed, which
+/// are closed forms or short integrals and so precise enough for at_listed_orders.
 bool lists_orders(const Composition& composition, const AccountantOptions& options) {
   return options.kind == AccountantKind::rdp && !options.orders.empty() && composition.group == 1;
 }
 
-/// One unknown on a logarithmic scale. `safe_end` fits if any value does.
+/// The number that a Solver searches, e.g. the noise multiplier. The search is on a logarithmic
+/// scale between two ends. If any value keeps the budget, `safe_end` does; `greedy_end` may exceed
+/// it.
 struct Unknown {
   const char* what = "";
   double guess = 1.0;
@@ -42,11 +47,11 @@ struct Unknown {
   bool whole = false;  ///< whether only whole numbers are allowed
 };
 
-/// Finds the value of the unknown at which epsilon equals the budget's, from below. v is the
-/// logarithm of the value, and g(v) is log(epsilon at v / budget): v fits if g <= 0. It lies
-/// between two ends: `safe`, which fits if any value does (much noise, a low rate, few steps), and
-/// `greedy`, which need not fit. A coarse grid gives a bracket and a slope. Newton's steps on the
-/// usual grid end the search. They stay between `good`, which fits, and `bad`, which does not.
+/// Finds the value x of one unknown at which the composition's epsilon reaches the budget's, from
+/// below. With v = log x and g(v) = log(epsilon at x / budget's epsilon), x fits the budget if g(v)
+/// <= 0. An accountant with a coarse grid gives two values around the solution, and a slope of g.
+/// Newton's steps with the usual grid follow; they stay between `good`, a v that fits, and `bad`,
+/// one that does not.
 class Solver {
  public:
   Solver(const Composition& before, const AccountantOptions& options,
@@ -149,8 +154,8 @@ class Solver {
   }
 
  private:
-  /// Tables of allocated epochs are not refined in the search, which needs no lower bound. The
-  /// accountant's own answer at the value found is never larger.
+  /// Returns the options with a fixed size of the tables for epochs of random allocation: the
+  /// search needs no lower bound, and refining tables only makes an upper bound smaller.
   static AccountantOptions with_points(AccountantOptions options) {
     if (options.allocation_points == 0) options.allocation_points = 1000;
     return options;
@@ -179,7 +184,8 @@ class Solver {
   }
   double snap(double v) const { return unknown_.whole ? log_of(std::fmax(value_of(v), 1.0)) : v; }
 
-  /// Returns whether the value that fits and the one that does not are close enough.
+  /// Returns whether `good` (log of a value that fits the budget) and `bad` (one that does not) are
+  /// so close that the search may stop.
   bool between(double good, double bad) const {
     if (unknown_.whole) {
       const double gap = std::fabs(value_of(bad) - value_of(good));
@@ -188,7 +194,8 @@ class Solver {
     return std::fabs(good - bad) < tolerance_.value;
   }
 
-  /// Returns log(epsilon found / epsilon allowed).
+  /// Returns log(epsilon found / epsilon allowed) with the value e^v of the unknown; <= 0 if it
+  /// fits.
   double excess(double v, NeighbouringRelation relation, const AccountantOptions& options) const {
     Composition composition = before_;
     composition.relation = relation;
@@ -225,8 +232,8 @@ class Solver {
         g, excess(v, add ? NeighbouringRelation::remove : NeighbouringRelation::add, options_));
   }
 
-  /// Returns the direction with the larger epsilon at the first value examined. Both are needed
-  /// only for the value that is returned.
+  /// Returns the direction, add or remove, that has the larger epsilon at the first value examined.
+  /// The search computes this direction alone; the other one is computed only for the final value.
   NeighbouringRelation worse(double v) {
     if (before_.relation != NeighbouringRelation::add_or_remove ||
         options_.kind == AccountantKind::rdp || options_.kind == AccountantKind::advanced)
@@ -249,7 +256,8 @@ class Solver {
   std::optional<NeighbouringRelation> worse_;
 };
 
-/// Returns the Gaussian's mu for this budget, for initial guesses.
+/// Returns mu of the Gaussian mechanism, N(mu, 1) against N(0, 1), that is (epsilon, delta)-DP.
+/// Used for initial guesses only.
 double mu_for(double epsilon, double delta) {
   epsilon = std::clamp(epsilon, 1e-6, 1e6);
   delta = std::clamp(delta, 1e-300, 0.999);
@@ -261,12 +269,13 @@ double mu_for(double epsilon, double delta) {
   return std::exp(low);
 }
 
-/// Rate and noise of a sampled release, converted to Poisson sampling with distance 1, for initial
-/// guesses.
+/// Sampling rate q and noise multiplier sigma of a release, converted to Poisson sampling in which
+/// one unit of privacy changes the sum by 1. Used for initial guesses only.
 struct Sampled {
   double q = 1.0, sigma = 1.0;
-  double steps = 1.0;  ///< steps of one release
-  /// The square of a step's distance in its whole sample, of which the central limit makes mu.
+  double steps = 1.0;  ///< number of steps of one release; above 1 for an epoch
+  /// Returns exp(1/sigma^2) - 1, of which the central limit theorem makes the mu of T sampled
+  /// steps: mu = q sqrt(T (exp(1/sigma^2) - 1)).
   double square() const { return std::expm1(std::fmin(1.0 / sigma / sigma, 500.0)); }
 };
 

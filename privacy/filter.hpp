@@ -80,7 +80,7 @@ class Filter {
 
  private:
   struct BudgetShare {
-    /// The releases' cost, as a fraction of the limit [2^-62], rounded up.
+    /// The releases' Renyi divergence (or rho), as a fraction of limit() [2^-62], rounded up.
     std::uint64_t divergence = 0;
     /// The releases' delta, as a fraction of Budget::failure [2^-62], rounded up.
     std::uint64_t failure = 0;

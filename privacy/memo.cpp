@@ -10,7 +10,7 @@
 namespace cudp::privacy {
 namespace {
 
-/// Releases per result that may be kept on average, if there are more than those of one run.
+/// Average number of releases that a cached result may have, if the cache serves several runs.
 constexpr std::size_t kReleasesPerResult = 16;
 
 // Structured bindings name all members, so that a new member does not compile until it is compared,

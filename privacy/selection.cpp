@@ -18,15 +18,18 @@
 namespace cudp::privacy {
 namespace {
 
-/// Outward rounding of results, far above the rounding errors of their computation.
+/// Factor by which results are rounded up. It is far larger than the rounding errors of computing
+/// them.
 constexpr double kOutward = 1.0 + 1e-9;
 constexpr double kMaxEpsilon = 500.0;
-/// Smallest delta at which profiles are accurate. Smaller ones are larger than needed.
+/// Smallest delta at which bounds of a candidate's delta are accurate; smaller deltas are bounded
+/// too, but not tightly.
 constexpr double kLeast = 1e-9;
 
 // ---- Profile of Q at multiples of a step.
 
-/// Upper bounds on the hockey-stick divergences of Q at 0, step, 2 step, ...
+/// Table of upper bounds on the deltas (hockey-stick divergences) of Q, the mechanism that trains
+/// and scores one candidate, at epsilon = 0, step, 2 step, ...
 class ProfileTable {
  public:
   explicit ProfileTable(RepetitionBounds q) : q_(std::move(q)) {
@@ -41,7 +44,8 @@ class ProfileTable {
     extend(probes[i]);
   }
 
-  /// Extends the table to an epsilon, if that is near. Beyond the table its last value holds.
+  /// Extends the table to this epsilon, but to at most 8192 entries. For epsilons beyond the table,
+  /// at() returns its last value, which is an upper bound there too.
   void extend(double epsilon) {
     epsilon = std::fmin(epsilon, kMaxEpsilon);
     const auto size = static_cast<std::size_t>(std::fmin(std::ceil(epsilon / step_) + 2.0, 8192.0));
@@ -54,11 +58,13 @@ class ProfileTable {
 
   std::size_t size() const { return at_.size(); }
   double epsilon(std::size_t k) const { return static_cast<double>(k) * step_; }
-  /// Value in the table: of D' against D if `reversed`.
+  /// Entry k of the table: the delta for adding a unit of privacy, or for removing it if
+  /// `reversed`.
   double value(std::size_t k, bool reversed) const { return reversed ? at_[k].remove : at_[k].add; }
 
-  /// Returns a bound at any epsilon. The true divergence is convex in e^epsilon, so it is below the
-  /// chord. Below 0: delta(-epsilon) = 1 - e^-epsilon (1 - reversed delta(epsilon)).
+  /// Returns an upper bound on delta at any epsilon. Delta is convex in e^epsilon, so linear
+  /// interpolation between two entries bounds it from above. For epsilon < 0: delta(epsilon) = 1 -
+  /// e^epsilon (1 - delta_reversed(-epsilon)), where delta_reversed is that of the other direction.
   double at(double epsilon, bool reversed) const {
     if (epsilon < 0.0)
       return std::fmin(1.0, 1.0 - std::exp(epsilon) * (1.0 - at(-epsilon, !reversed)) + 1e-15);
@@ -87,7 +93,7 @@ struct Line {
   double a = 0.0, b = 0.0;
 };
 
-/// Returns the lines of the maximum of all lines over w >= 0, from left to right.
+/// Returns those of the lines a - b w that are the largest of all at some w >= 0, by increasing w.
 std::vector<Line> upper_envelope(std::vector<Line> lines) {
   std::sort(lines.begin(), lines.end(),
             [](const Line& x, const Line& y) { return x.b != y.b ? x.b > y.b : x.a > y.a; });
@@ -106,11 +112,13 @@ std::vector<Line> upper_envelope(std::vector<Line> lines) {
 
 // ---- What a direction of A costs.
 
-/// Cells of the probability v of better results: [v_i, v_(i + 1)].
+/// Intervals [v[i], v[i + 1]] of the probability v that a training gets a better score than the
+/// released one. With f the generating function of the number K of trainings, f(x) = E[x^K].
 struct Cells {
-  std::vector<double> v;      ///< ascending, from 0 to 1
-  std::vector<double> above;  ///< slope of the generating function at 1 - v_i, rounded up
-  std::vector<double> below;  ///< the same, rounded down
+  std::vector<double> v;      ///< ends of the intervals, ascending from 0 to 1
+  std::vector<double> above;  ///< upper bound on f'(1 - v[i])
+  /// lower bound on f'(p (1 - v[i])), where p is the argument p_success of cells_of()
+  std::vector<double> below;
 };
 
 Cells cells_of(const Stopping& stopping, std::size_t largest, double p_success) {
@@ -135,16 +143,19 @@ Cells cells_of(const Stopping& stopping, std::size_t largest, double p_success) 
   return cells;
 }
 
-/// One direction of A: A on D against A on D', where D' differs by the change.
+/// Bounds on A, the whole selection, for one direction: D is the data set, D' the one with a unit
+/// added or removed.
 struct Direction {
-  std::vector<double> weights, shifts;  ///< delta_A(e) <= sum of weights[j] delta_Q(e - shifts[j])
-  /// By cell, the logarithms of the slope on D and of the least slope on D': -log D' + w log D.
-  /// Only the cells that are largest for some w >= 0.
+  /// delta_A(e) <= sum over j of weights[j] * delta_Q(e - shifts[j])
+  std::vector<double> weights, shifts;
+  /// For each interval of Cells the line -log(least slope on D') + w log(slope on D), where slopes
+  /// are those of the generating function f; only the lines that are the largest for some w >= 0.
   std::vector<Line> logs;
 };
 
-/// Returns the largest probability on D' of a set that has at most probability v on D, for each
-/// cell's end.
+/// Returns for each end v of `cells` the largest probability on D' that a set of Q's results can
+/// have if its probability on D is at most v. profile: bounds on Q's delta; reversed: D' lacks a
+/// unit of privacy instead of having one more.
 std::vector<double> largest_probabilities(const Cells& cells, const ProfileTable& profile,
                                           bool reversed) {
   std::vector<Line> lines;  // v' <= a - b v, negated for the upper envelope
@@ -209,7 +220,7 @@ double delta_of(const Direction& direction, const ProfileTable& profile, bool re
 
 // ---- Candidates.
 
-/// A candidate's spending, prepared for evaluation.
+/// What one candidate of the selection spends, with its accountants made ready.
 class Candidate {
  public:
   Candidate(const RunSpending& spending, std::uint64_t group) : failure_(spending.failure) {
@@ -240,7 +251,7 @@ class Candidate {
     if (order_ > 0.0) return order <= order_ ? divergence_ : infinity;
     return rho_ * order * kOutward;
   }
-  /// Probability of an event on which the divergence does not hold.
+  /// Probability of an event on which divergence() does not hold.
   double failure() const { return failure_ + (curve_ ? curve_->failure() : 0.0); }
   double order() const { return order_; }
 
@@ -273,7 +284,7 @@ class Candidate {
 
   std::shared_ptr<Accountant> accountant_;
   std::shared_ptr<RdpCurve> curve_;
-  double order_ = 0.0, divergence_ = 0.0;  ///< of a Renyi filter
+  double order_ = 0.0, divergence_ = 0.0;  ///< for a RenyiFilteredRun, otherwise 0
   double rho_ = 0.0;
   double failure_ = 0.0;
 };
@@ -324,10 +335,12 @@ struct Selection::State {
   Stopping stopping;
   RepetitionBounds q;
   ProfileTable profile;
-  std::array<Direction, 2> directions;       ///< add, remove
-  std::array<Direction, 2> without_failure;  ///< for Renyi divergences; empty: `directions`
+  std::array<Direction, 2> directions;  ///< for adding and for removing a unit of privacy
+  /// bounds given that no training fails, for Renyi divergences; unused if q.failure = 0
+  std::array<Direction, 2> without_failure;
   std::size_t cells;
-  std::map<double, double> divergences;  ///< of Q, by order
+  /// Renyi divergence of one training (Q) at each order computed so far
+  std::map<double, double> divergences;
   double failure = 0.0;
 
   State(const StoppingLaw& law, RepetitionBounds bounds, std::size_t count)
@@ -338,9 +351,10 @@ struct Selection::State {
     if (q.divergence && q.failure > 0.0) prepare_failure();
   }
 
-  /// Q = (1 - p) Q0 + p Q1, where the divergence holds for Q0. If no run of A is a Q1, which has
-  /// probability E[(1 - p)^K] on D and on D', A is the selection among runs of Q0, with the
-  /// generating function f((1 - p) x) / f(1 - p).
+  /// Prepares Renyi bounds if Q's divergence fails with probability p. Then Q = (1 - p) Q0 + p Q1,
+  /// and the divergence is that of Q0. With f(x) = E[x^K], K the number of trainings, no training
+  /// is a Q1 with probability f(1 - p); then A is a selection among runs of Q0 with generating
+  /// function f((1 - p) x) / f(1 - p).
   void prepare_failure() {
     const double p_success = 1.0 - q.failure;
     failure = std::fmin(1.0, stopping.mean() * q.failure * kOutward);
@@ -381,7 +395,8 @@ struct Selection::State {
     return std::fmax(found.add, found.remove);
   }
 
-  /// Returns Q's divergence, which takes long for some mechanisms.
+  /// Returns Q's Renyi divergence of this order [nats]; computed once, because it takes long for
+  /// some mechanisms.
   double of_q(double order) {
     const auto [found, is_new] = divergences.try_emplace(order, 0.0);
     if (is_new) found->second = q.divergence(order);

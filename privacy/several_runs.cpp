@@ -19,7 +19,7 @@
 namespace cudp::privacy {
 namespace {
 
-/// Renyi curve of a run, and its additional failure probability.
+/// Renyi divergences of one training (RunSpending), and its probability of failure.
 class Curve {
  public:
   Curve(const RunSpending& spending, std::uint64_t group)
@@ -47,7 +47,8 @@ class Curve {
         throw std::invalid_argument("rho: expected a number >= 0, found " + number(filtered->rho));
   }
 
-  /// Returns the divergence at an order, in nats, rounded up.
+  /// Returns the training's Renyi divergence at this order [nats], rounded up; infinite if no bound
+  /// is known.
   double at(double order) const {
     if (allocates_) return infinity;
     if (const auto* filtered = std::get_if<RenyiFilteredRun>(&run_))
@@ -59,7 +60,8 @@ class Curve {
     return std::fmax(0.0, curve_->grouped(order, kEntries));
   }
   double failure() const { return failure_; }
-  /// Returns whether the run is known by its divergences only.
+  /// Returns whether nothing but a bound on Renyi divergences is known of the training, so that
+  /// privacy loss distributions do not apply.
   bool is_filtered() const {
     return tuned_ || std::holds_alternative<RenyiFilteredRun>(run_) ||
            std::holds_alternative<ZcdpFilteredRun>(run_);
@@ -103,7 +105,8 @@ double by_divergences(const std::vector<Curve>& curves, double delta) {
       .epsilon;
 }
 
-/// Returns epsilon by privacy loss distributions; infinite if they have no bound.
+/// Returns epsilon at delta for all runs, computed from privacy loss distributions; infinite if one
+/// of the runs has no such distribution.
 double by_losses(std::span<const RunSpending> runs, double delta, std::uint64_t group) {
   Composition all{.group = group};
   for (const RunSpending& spending : runs) {

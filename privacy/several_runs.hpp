@@ -44,9 +44,9 @@ struct RunSpending;
 /// Selection of the best of a random number of trainings (selection.hpp).
 struct TunedRun {
   StoppingLaw law;
-  /// What the training of every candidate spends, and what the score of every candidate spends. A
-  /// unit of privacy has its rows either in the training set or in the rows for scores. None may be
-  /// a ChosenRun or a TunedRun.
+  /// Privacy that each candidate spends: one entry for the training of every candidate, and one for
+  /// the score of every candidate on held-out rows. A unit of privacy has its rows either in the
+  /// training set or among the held-out rows. No entry may be a ChosenRun or a TunedRun.
   std::vector<RunSpending> candidates;
 };
 
@@ -55,8 +55,8 @@ struct TunedRun {
 /// StatedRun are for whole units.
 struct RunSpending {
   std::variant<PlannedRun, ChosenRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun, TunedRun> run;
-  /// Probability of an additional event on which there is no guarantee: the part of a certificate's
-  /// delta reserved for rounding.
+  /// Probability of an additional event on which there is no guarantee, for example that the
+  /// sampler's rounding matters (PrivacyPlan::failure).
   double failure = 0.0;
 };
 

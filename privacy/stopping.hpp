@@ -53,7 +53,7 @@ class Stopping {
 
   StoppingLaw law_;
   std::vector<std::uint64_t> weights_;  ///< P(K = k + 1) at index k, in units of 2^-64, modulo 2^64
-  /// At index k: largest value of the random bits for which K <= k + 1.
+  /// Entry k: the largest value of 64 random bits that draw() maps to a K <= k + 1.
   std::vector<std::uint64_t> last_;
   bool certain_ = false;  ///< whether P(K = 1) = 1
   double mean_ = 1.0;

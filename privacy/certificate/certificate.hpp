@@ -32,7 +32,8 @@ struct Certificate {
   };
   enum class TestSet { none, public_rows, private_rows };
 
-  /// Units of privacy (e.g. rows) that were held out from training, to test the model.
+  /// Units of privacy (e.g. rows) that were held out from training to test the model, and the
+  /// privacy of the figures that were released from them.
   struct Holdout {
     double share = 0.0;  ///< probability with which each unit is held out
     /// Privacy (epsilon, delta) of the figures that were computed from these units and released,
@@ -48,7 +49,7 @@ struct Certificate {
     std::string column;  ///< column of the table; all rows with the same text in it are a unit
     std::uint64_t max_rows = 1;  ///< maximum number of rows of a unit that are used
   };
-  /// Number of training examples as far as it is public: exact, or released with noise.
+  /// Number N of training examples as far as it is public: exact, or released with noise.
   struct Size {
     double value = 0.0;      ///< N, or the noisy number that was released
     double noise_std = 0.0;  ///< 0 if N is public
@@ -86,9 +87,9 @@ struct Certificate {
     std::string grid_checksum;  ///< checksum of these texts (checksum_of_grid)
     /// Privacy that each of the listed candidates spends, on its training or on its score.
     struct Part {
-      /// Whether the score on held-out rows spends it; false: the training does.
+      /// true: its score on held-out rows spends it; false: its training does.
       bool of_score = false;
-      /// The candidates that it concerns: indices in `grid`, ascending.
+      /// Indices in `grid`, ascending, of the candidates of which each spends this.
       std::vector<std::uint64_t> candidates;
       RunSpending spending;
     };

@@ -10,7 +10,8 @@ struct NoisyValue {
   std::string name;
   std::uint64_t times = 0;    ///< number of times that a value of this kind was released
   std::uint64_t numbers = 0;  ///< number of values in each of these releases
-  double grid = 0.0;          ///< values and their noise are integer multiples of this number
+  /// values and their noise are integer multiples of this number [unit of the value]
+  double grid = 0.0;
   double noise_std = 0.0;
   double sensitivity = 0.0;
 

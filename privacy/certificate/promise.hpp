@@ -9,7 +9,8 @@
 
 namespace cudp::privacy {
 
-/// Noisy sums of clipped gradients of random batches: the mechanism of DP-SGD and its descendants.
+/// Promise of DP-SGD and related methods: in each step a sum of clipped gradients over a random
+/// batch was released with Gaussian noise.
 struct NoisySums {
   std::string sampling;  ///< sampling scheme of the batches
   double q = 0.0;        ///< sampling rate, sampling_threshold / 2^32
@@ -17,14 +18,18 @@ struct NoisySums {
   /// Number of steps of an epoch under random allocation, in which each example is used in exactly
   /// one step of the epoch, chosen at random; 0 for other sampling.
   std::uint64_t epoch_steps = 0;
-  double sigma = 0.0;        ///< noise multiplier; that of the first step if it changes
-  double clip_norm = 0.0;    ///< C [gradient units]; that of the first step if it changes
-  std::string clipping;      ///< method by which gradients are bounded
-  std::string clipped;       ///< clipped quantity, if it is not the gradient itself
-  std::string clip_norm_is;  ///< meaning of C, if gradients are not clipped
-  double sensitivity = 0.0;  ///< C plus the rounding error [gradient units]
-  double noise_std = 0.0;    ///< standard deviation of the noise [gradient units]
-  /// Sums and noise are integer multiples of this; that of the first step if C changes.
+  double sigma = 0.0;      ///< noise multiplier; that of the first step if it changes
+  double clip_norm = 0.0;  ///< C [gradient units]; that of the first step if it changes
+  std::string clipping;    ///< method by which gradients are bounded
+  std::string clipped;     ///< name of the clipped quantity; empty: the gradient of an example
+  /// meaning of clip_norm, if the method bounds gradients in another way than by clipping
+  std::string clip_norm_is;
+  /// largest change of the sum by one example: C (clip_norm) plus the rounding error [gradient
+  /// units]
+  double sensitivity = 0.0;
+  double noise_std = 0.0;  ///< standard deviation of the noise [gradient units]
+  /// Sums and noise are integer multiples of this [gradient units]; the value of the first step if
+  /// clip_norm changes.
   double grid = 0.0;
 
   /// Smallest and largest factor on sigma, if the noise changes from step to step.
@@ -49,7 +54,7 @@ struct NoisySums {
   /// start of an epoch; empty for other methods.
   std::optional<double> norm_total_noise;
 
-  /// Clipping norm that tracks a quantile of the gradients' norms.
+  /// Settings of a clipping norm that follows a quantile of the gradients' norms.
   struct Quantile {
     double target;
     double min_clip_norm;
@@ -73,8 +78,8 @@ struct FilteredReleases {
   double sensitivity = 0.0;
   double loss_sensitivity = 0.0;
   std::string selection_noise;
-  /// Whether the privacy proof is for real numbers only, so that it does not cover the rounding of
-  /// the released values.
+  /// true: the proof holds for real numbers only, so it does not cover that released values are
+  /// rounded.
   bool real_numbers_only = false;
   std::uint64_t steps = 0;
   std::vector<Release> releases;
@@ -85,8 +90,8 @@ struct FilteredReleases {
   bool classical_budget = false;
 };
 
-/// Strongly convex objective of a linear model, whose minimum is released with noise by objective
-/// perturbation and output perturbation.
+/// Objective of a linear model: a strongly convex empirical risk, whose minimum methods AMP and
+/// output perturbation release with noise.
 struct MinimisedRisk {
   double regulariser = 0.0;
   double max_norm = 0.0;        ///< maximum norm of an example
@@ -141,7 +146,7 @@ struct NoPrivacy {
   std::uint64_t steps = 0;
 };
 
-/// The (epsilon, delta) guarantee of a run's training, and the numbers that are needed to check it.
+/// The (epsilon, delta) guarantee of a training, and the numbers that are needed to check it.
 struct Promise {
   double epsilon = 0.0;  ///< epsilon of the whole run; infinite without privacy
   double delta = 0.0;

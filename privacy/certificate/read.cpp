@@ -40,7 +40,8 @@ double claimed(const Json& j, const char* name) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
-/// Returns the value of an enumeration whose text is in the field.
+/// Returns which of `values` has the text (text_of) that stands in this field. Throws
+/// std::invalid_argument if none has.
 template <class Enum>
 Enum one_of(const Json& j, const char* name, std::initializer_list<Enum> values) {
   std::string expected;

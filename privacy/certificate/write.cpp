@@ -20,7 +20,8 @@ constexpr const char* kUnitNeighbours =
 constexpr const char* kConversion = "Canonne, Kamath, Steinke 2020, Proposition 12";
 constexpr const char* kRealNumbers = "proved for real numbers only";
 
-/// Releases of the sampled Gaussian mechanism, by steps; or of allocated epochs.
+/// Returns the releases as JSON for sampled Gaussian sums: number of steps, sampling rate and noise
+/// of each entry; or number of epochs, for random allocation.
 Json sampled_json(const Releases& releases) {
   Json list = Json::array();
   for (const Release& release : releases) {
@@ -44,7 +45,7 @@ Json sampled_json(const Releases& releases) {
   return list;
 }
 
-/// Releases of any mechanism.
+/// Returns the releases as JSON, for any mechanism: its name and its own fields.
 Json releases_json(const Releases& releases) {
   Json list = Json::array();
   for (const Release& release : releases) {
@@ -63,8 +64,8 @@ Json releases_json(const Releases& releases) {
   return list;
 }
 
-/// Writes the fields of a promise, which stand between delta and the fields that all certificates
-/// end with.
+/// Writes the fields of one kind of promise. In the file they stand between "delta" and the fields
+/// that all certificates end with.
 struct WriteMechanism {
   Json& j;
   const Promise& promise;

@@ -22,23 +22,24 @@ namespace cudp::privacy::pld {
 namespace {
 
 constexpr double kRounding = 0x1p-53;
-/// Covers all products of a level that are too small for double: fewer than 10^8, each below
-/// 10^-307.
+/// Upper bound on the sum of all products of probabilities that underflow when two tables are
+/// added: there are fewer than 10^8, each below 10^-307.
 constexpr double kUnderflow = 1e-299;
-/// Largest likelihood ratio of a table. The products above then lose no more than 10^-90.
+/// Largest likelihood ratio in a table. Products below 10^-307 then lose at most 10^-90 of a mean.
 constexpr double kMaxRatio = 1e100;
 constexpr std::size_t kMaxTables = 16;
 
 /// Probability above z of a standard normal.
 double upper_tail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
 
-/// Ends of the cells that a table's distribution is rounded to.
+/// The smallest and the largest point at which a table is accurate.
 struct Range {
   double low = 0.0, high = 0.0;
 };
 
-/// Returns points from range.low to range.high: half of them in equal ratios, because a loss is a
-/// logarithm; half in equal distances over six standard deviations, where most of the mass is.
+/// Returns about `points` ascending points from range.low to range.high. Half of them are in equal
+/// ratios, because a loss is a logarithm; the other half are equally far apart, within six standard
+/// deviations of the mean, where most of the probability is.
 std::vector<double> spread(std::size_t points, const Range& range, double mean, double deviation) {
   std::vector<double> result;
   const std::size_t half = std::max<std::size_t>(points / 2, 2);
@@ -55,7 +56,8 @@ std::vector<double> spread(std::size_t points, const Range& range, double mean, 
   return result;
 }
 
-/// The ratio W of one step, on cells of z.
+/// The likelihood ratio W = exp(z / sigma - 1 / (2 sigma^2)) of one step as an AllocationTable; z
+/// is a standard normal number, whose range is divided into cells.
 class OneStep {
  public:
   OneStep(double sigma, const AllocationGrid& grid) : inverse_(1.0 / sigma) {
@@ -82,25 +84,27 @@ class OneStep {
   AllocationTable table(Side side) const { return side == Side::above ? chords() : merged(); }
 
  private:
-  /// Likelihood ratio at z.
+  /// Returns the likelihood ratio W at this z.
   double ratio(double z) const { return std::exp(inverse_ * (z - 0.5 * inverse_)); }
 
-  /// Integrals over a cell of the normal density: its mass; the mass and the share of it that
-  /// chords move to either end; its mean ratio over that at the left end.
+  /// Integrals of the normal density over a cell [z_i, z_(i + 1)]. mass: its probability. left,
+  /// right: the parts of it that the upper bound moves to the cell's ends. mean: integral of W /
+  /// W(z_i).
   struct Cell {
     double mass = 0.0, left = 0.0, right = 0.0, mean = 0.0;
   };
 
-  /// Number of parts that integrate() divides a cell into.
+  /// Returns the number of parts that integrate() divides the cell [begin, end] into.
   double parts_of(double begin, double end) const {
     const double far = std::fmax(std::fabs(begin), std::fabs(end));
     const double longest = std::fmin(0.1, std::fmin(1.0 / (1.0 + far), 0.5 / inverse_));
     return std::ceil((end - begin) / longest);
   }
-  /// Integrates by Gauss' rule with ten points over parts so short that its error is below the
-  /// rounding: on the ellipse of Bernstein's bound with parameter 20, which reaches five lengths of
-  /// a part beyond it, the integrands are at most e^10 times as large as inside, and 20^-20 of that
-  /// is below 1e-21. All terms are positive.
+  /// Integrates over a cell, by Gauss' rule with ten points on each of parts_of() parts. The parts
+  /// are so short that the rule's error is below the rounding error. Bernstein's bound for an
+  /// ellipse with parameter 20, which reaches five lengths of a part beyond it: the integrands are
+  /// at most e^10 times as large there as inside, and 20^-20 of that is below 1e-21. All terms are
+  /// positive.
   Cell integrate(double begin, double end) const {
     using Rule = boost::math::quadrature::gauss<double, 10>;
     const double width = end - begin;
@@ -123,7 +127,8 @@ class OneStep {
     return {cell.mass * scale, cell.left * scale, cell.right * scale, cell.mean * scale};
   }
 
-  /// Relative errors of integrals and tails: the density at z multiplies the rounding of z by z.
+  /// Returns a bound on the relative error of the table's probabilities. A relative error r of z
+  /// changes the normal density at z by the factor 1 + z^2 r.
   double mass_error() const {
     const double far = std::fmax(std::fabs(low_), high_) + inverse_;
     return kRounding * (400.0 + 20.0 * most_parts_ + 16.0 * far * far);
@@ -175,12 +180,13 @@ class OneStep {
 
   double inverse_;  ///< 1 / sigma
   double low_ = 0.0, high_ = 0.0;
-  double most_parts_ = 1.0;  ///< of a cell's integral, of 20 terms each
+  double most_parts_ = 1.0;  ///< largest number of parts of a cell (parts_of); each has 20 terms
   std::vector<double> z_;
 };
 
-/// Estimates the range outside of which a sum of the two has mass `cut` (below) or a mean of `cut`
-/// times its own (above). It need not be exact: what lies outside is accounted for.
+/// Estimates the range of X + Y, for independent X and Y with tables a and b: below it X + Y has
+/// the probability `cut`, above it the fraction `cut` of its mean. The estimate need not be exact,
+/// because add() accounts for everything outside.
 Range range_of_sum(const AllocationTable& a, const AllocationTable& b, double cut) {
   struct Lump {
     double low, high, mass, mean;
@@ -228,15 +234,16 @@ Range range_of_sum(const AllocationTable& a, const AllocationTable& b, double cu
   return {.low = edge(low), .high = std::fmin(edge(high + 1), most)};
 }
 
-/// Sums of pairs by cells: a cell's mass, and its mean relative to the cell's ends or absolute.
+/// Sums over the pairs of points that fall into each cell: see add_pairs().
 struct CellSums {
   std::vector<double> left, right;
 };
 
-/// Adds all pairs of points into the cells between `ends`, the last of which has no upper end. From
-/// above `left` and `right` are the sums of mass times the distance to the other end; from below
-/// those of mass and of mass times the sum. `same`: whether a and b are one table. The cell of a
-/// sum only moves upwards along b.
+/// Adds every point x of table a to every point y of table b and collects the probability of each
+/// pair in the cell of `ends` that contains s = x + y. The last cell has no upper end. With m the
+/// pair's probability, a cell [low, high) sums: `above`: left m (high - s), right m (s - low); in
+/// the last cell left m. `below`: left m, right m s. same: a and b are one table, and each pair
+/// counts once.
 template <Side side>
 CellSums add_pairs(const AllocationTable& a, const AllocationTable& b, std::span<const double> ends,
                    bool same) {
@@ -284,8 +291,9 @@ double total(const AllocationTable& table) {
   return sum;
 }
 
-/// Returns the table of the sum of two independent variables, `same` if both have one table. terms:
-/// number of W in the sum, for its mean and deviation.
+/// Returns the table of X + Y, for independent X and Y with tables a and b. same: both are one
+/// table. terms: number of steps' ratios W in the sum, which is its mean. variance: variance of one
+/// W.
 AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool same, Side side,
                     double terms, double variance, const AllocationGrid& grid) {
   const Range range = range_of_sum(a, b, grid.cut);
@@ -330,7 +338,7 @@ AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool sam
   return table;
 }
 
-/// A table that threads share. The first one that needs it computes it.
+/// A table that several threads may need: the first one computes it, the others wait.
 struct CachedTable {
   AllocatedGaussian epoch;
   Side side;
@@ -339,7 +347,8 @@ struct CachedTable {
   std::shared_ptr<const AllocationTable> table;
 };
 
-/// Returns the entry of a table, new ones first. The oldest one is dropped if there are too many.
+/// Returns the cache's entry for this table; makes an empty one if there is none, and then drops
+/// the oldest entry if there are more than kMaxTables.
 std::shared_ptr<CachedTable> cached_entry(const AllocatedGaussian& epoch, Side side,
                                           const AllocationGrid& grid) {
   static std::mutex guard;

@@ -18,10 +18,12 @@ constexpr double coarse = 1e-2,
                  fine = 1e-6;  // tolerances of the atoms, relative to the tilted variance
 constexpr std::size_t shortest = std::size_t{1} << 10, usual = std::size_t{1} << 17;
 constexpr std::size_t few_terms = 16;
-/// Relative gap between the bounds on epsilon above which a wider window is tried.
+/// If the upper bound on epsilon is further above the lower one than this fraction, a wider range
+/// of losses is tried.
 constexpr double kLooseGap = 6e-3;
 
-/// Returns the relative error of epsilon allowed for the lattice, for a transform of this length.
+/// Returns the relative error of epsilon that rounding losses to a lattice may add, if the Fourier
+/// transform has this length: longer transforms are slow, and so may be less accurate.
 double loss_allowed(std::size_t length) {
   if (length < usual) return 2e-5;
   return 1.2e-4 * std::sqrt(static_cast<double>(length) / static_cast<double>(usual));
@@ -32,12 +34,14 @@ double loss_allowed(std::size_t length) {
 struct ComposedLoss::Term {
   Term(PrivacyLoss loss_above, PrivacyLoss loss_below, bool one, std::uint64_t releases)
       : above(std::move(loss_above)), below(std::move(loss_below)), same(one), count(releases) {}
-  DiscretePld above, below;  ///< coarse; fine ones are made for each view and not stored
+  /// upper and lower bound, with coarse atoms; each view makes finer ones and does not keep them
+  DiscretePld above, below;
   bool same;
   std::uint64_t count;
 };
 
-/// The composition at one tilt.
+/// Distribution of the composed loss, for one exponential tilt. Bounds are accurate for epsilon
+/// near the mean of the tilted loss.
 struct ComposedLoss::View {
   double tilt = 0.0, negligible = 0.0;
   double mean = 0.0, deviation = 0.0, interval = 0.0, top = 0.0;
@@ -73,7 +77,8 @@ Moments ComposedLoss::total_moments(double tilt) const {
   return total;
 }
 
-/// Solves for the tilt on atoms that were refined for the tilt of the previous round.
+/// Returns the tilt that solve() finds. The atoms depend on the tilt, so they are refined for it
+/// and solve() is called again, until the tilt changes by at most 10 %; at most five times.
 template <class Solve>
 double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
   double tilt = 1.0;
@@ -86,8 +91,9 @@ double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
   return tilt;
 }
 
-/// Returns the tilt at which `low_enough` changes from true to false, in the useful range: a
-/// Gaussian's tilt is a few over the standard deviation.
+/// Returns the tilt at which low_enough(moments, tilt) changes from true to false, by bisection.
+/// Tilts above 40 / (standard deviation of the loss) are never useful; a Gaussian needs a few /
+/// deviation.
 template <class Moments, class LowEnough>
 static double bisect_tilt(const Moments& moments_at, const LowEnough& low_enough) {
   double low = std::log(1e-6), high = std::log(1e9);
@@ -100,14 +106,15 @@ static double bisect_tilt(const Moments& moments_at, const LowEnough& low_enough
   return std::exp(0.5 * (low + high));
 }
 
-/// Returns approximately log delta at epsilon = tilted mean, by the saddle point method. It
-/// decreases with the tilt.
+/// Returns log delta at epsilon = mean of the loss under this tilt, approximately, by the saddle
+/// point method. It decreases with the tilt.
 static double log_delta_near(const Moments& at, double tilt) {
   return at.log_sum - tilt * at.mean - std::log1p(tilt) -
          std::log1p(tilt * std::sqrt(2.0 * std::numbers::pi * at.variance));
 }
 
-/// Returns the saddle point for delta. Any tilt gives a bound; this one gives a good one.
+/// Returns the tilt that is best for epsilon at this delta: the saddle point. Bounds hold at any
+/// tilt, and are tight near this one.
 double ComposedLoss::tilt_for_delta(double delta) {
   const double target = std::log(delta);
   return settle_tilt(negligible_for(delta), [&] {
@@ -117,7 +124,8 @@ double ComposedLoss::tilt_for_delta(double delta) {
   });
 }
 
-/// Returns the tilt with K'(tilt) = epsilon. `delta` is set to approximately the delta there.
+/// Returns the tilt under which the mean of the loss is epsilon. Sets `delta` to approximately the
+/// delta at this epsilon.
 double ComposedLoss::tilt_for_epsilon(double epsilon, double& delta) {
   double tilt = 0.0;
   delta = 1e-30;
@@ -133,7 +141,8 @@ double ComposedLoss::tilt_for_epsilon(double epsilon, double& delta) {
   return tilt;
 }
 
-/// Returns a probability so small that all releases together amount to a ten-millionth of delta.
+/// Returns the probability that each release may leave out so that all of them together leave out
+/// at most 1e-7 delta.
 double ComposedLoss::negligible_for(double delta) const {
   double count = 0.0;
   for (const Term& one : terms_) count += static_cast<double>(one.count);
@@ -239,7 +248,8 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::make_view(double tilt, double 
   return view;
 }
 
-/// Keeps at most max_views views, and no long ones: those need 30 MB and more.
+/// Removes the oldest views until at most max_views are left, with at most 2^18 lattice points
+/// together: such a view takes 30 MB.
 void ComposedLoss::forget_views(std::size_t max_views) {
   const auto too_much = [&] {
     std::size_t points = 0;
@@ -261,13 +271,14 @@ const ComposedLoss::View& ComposedLoss::view(double tilt, double negligible) {
   return *views_.back();
 }
 
-/// Returns a bound without a lower bound yet.
+/// Returns a PrivacyBound with this epsilon and delta, before its lower bound is computed.
 static PrivacyBound known(double epsilon, double delta, double interval) {
   return {
       .epsilon = epsilon, .delta = delta, .interval = interval, .accountant = AccountantKind::pld};
 }
 
-/// Returns the ends of a short interval in which a bound on delta falls to `delta`.
+/// Returns two close numbers in [low, high]: at the first one the bound on delta is above `delta`,
+/// at the second one it is not. Requires that this holds for low and high.
 static std::pair<double, double> bisect(const LatticeSum& bound, double delta, double low,
                                         double high) {
   for (int i = 0; i < 60 && high - low > 1e-14 * high; ++i) {
@@ -277,8 +288,8 @@ static std::pair<double, double> bisect(const LatticeSum& bound, double delta, d
   return {low, high};
 }
 
-/// The lower bound is good only near the tilted mean, so it is searched downwards from the upper
-/// bound.
+/// Searches downwards from the upper bound `epsilon`, because the lower bound is good only near the
+/// mean of the tilted loss.
 double ComposedLoss::lower_epsilon(const View& at, double epsilon, double delta) {
   const double from = std::fmin(epsilon, std::fmax(at.top, 0.0));
   for (double width = 1e-6 * from + 1e-12; epsilon > 0.0; width *= 2.0) {

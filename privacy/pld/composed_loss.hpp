@@ -82,7 +82,7 @@ class ComposedLoss {
   std::vector<Term> terms_;
   Options options_;
   std::vector<std::unique_ptr<View>> views_;
-  /// Views that curve() made; they have no lower bounds.
+  /// Views that curve() keeps between calls; they have only upper bounds.
   std::vector<std::unique_ptr<View>> curve_views_;
   double least_ = 1.0;  ///< smallest delta for which curve_views_ are accurate
 };

@@ -44,14 +44,14 @@ class DiscretePld {
   std::span<const Atom> lower() const { return lower_; }
   /// Probability of an infinite loss, in the upper bound.
   double infinite() const { return infinite_; }
-  /// Bound on the rounding error of the loss of each atom [nats].
+  /// Bound on the rounding error of each atom's privacy loss [nats].
   double loss_error() const { return loss_error_; }
 
  private:
   struct Cell {
     double begin = 0.0, end = 0.0;
     TailPoint low, high;
-    /// Probability of the cell under each of the two distributions of the pair.
+    /// Probability of the cell under each of the two distributions (P, Q) of the dominating pair.
     double p = 0.0, q = 0.0;
   };
   void split(std::size_t part, std::vector<Cell>& cells, double tilt, double threshold,

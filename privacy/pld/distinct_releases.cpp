@@ -16,7 +16,8 @@ struct Group {
   std::uint64_t count = 0;
 };
 
-/// Returns the release if it may be grouped: (rate, noise).
+/// Returns the group's mechanism if it is a Poisson-sampled Gaussian, the only one that is grouped;
+/// otherwise nullptr.
 const PoissonGaussian* poisson(const Group& group) {
   return std::get_if<PoissonGaussian>(&group.above);
 }
@@ -51,8 +52,8 @@ std::vector<Group> merge_equal(std::span<const Release> releases) {
   return groups;
 }
 
-/// Groups Poisson releases with nearly equal rate and noise, in cells of their logarithms. The
-/// cells are enlarged until there are few enough groups.
+/// Groups Poisson-sampled releases whose logarithms of rate and of noise lie in the same cell of a
+/// grid. Enlarges the cells until there are at most max_groups groups.
 std::vector<Group> coarsen(const std::vector<Group>& groups, std::size_t max_groups) {
   for (double cell = 1e-4;; cell *= 1.3) {
     std::vector<Group> result;

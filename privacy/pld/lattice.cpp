@@ -19,12 +19,13 @@ void add(std::vector<LatticeAtom>& atoms, std::int64_t index, double mass) {
 
 struct Split {
   std::int64_t low = 0;
-  double inside = 0.0;  ///< loss minus low * interval
-  double share = 0.0;   ///< share of the mass that goes to low + 1
+  double inside = 0.0;  ///< the loss minus low * interval
+  double share = 0.0;   ///< fraction of the loss's probability that goes to lattice point low + 1
 };
 
-/// Splits a loss between two lattice points. A loss within 1e-9 intervals of a lattice point counts
-/// as being there: see lattice_rounding.
+/// Divides a loss between the lattice points low * interval and (low + 1) * interval, such that its
+/// probability is kept under both distributions of the pair. A loss within 1e-9 intervals of a
+/// lattice point counts as being there (lattice_rounding).
 Split split(double loss, double interval) {
   const double low = std::floor(loss / interval + lattice_rounding);
   const double inside = loss - low * interval;
@@ -34,12 +35,14 @@ Split split(double loss, double interval) {
 }
 
 struct Rise {
-  double of_chord = 0.0;      ///< largest height of the chord over the curve inside a cell
-  double over_tangent = 0.0;  ///< height of the curve at the right end over its tangent at the left
+  double of_chord = 0.0;  ///< the chord's largest height over the curve inside a cell
+  /// the curve's height at the right end over its tangent at the left end
+  double over_tangent = 0.0;
 };
 
-/// Computes the Rise of a cell. The largest rise of the chord is at one of the atoms inside, where
-/// their tents add up. Losses and q are relative to the cell's left end.
+/// Computes the Rise of a cell, from the atoms inside it. Between them the hockey-stick curve is
+/// linear in e^loss, so the chord is furthest above it at one of these atoms. Losses and q, the
+/// atoms' probabilities under the second distribution, are relative to the cell's left end.
 class CellRise {
  public:
   explicit CellRise(double interval) : width_(std::expm1(interval)) {}
@@ -62,15 +65,16 @@ class CellRise {
 
  private:
   struct Inner {
-    double distance = 0.0;  ///< e^(loss - left end) - 1
+    double distance = 0.0;  ///< e^(the atom's loss - loss at the left end) - 1
     double q = 0.0;
   };
   double width_;
   std::vector<Inner> inner_;
 };
 
-/// Returns the lattice's atoms by chords, and the rise to the right of each atom if `rises` is set
-/// (for bounds from below).
+/// Returns `atoms` rounded to a lattice: each loss is divided between the two lattice points next
+/// to it, which replaces the hockey-stick curve by its chords. offset: loss of lattice point 0. If
+/// `rises` is not null, sets entry i to the Rise of the cell to the right of the result's atom i.
 std::vector<LatticeAtom> connect(std::span<const Atom> atoms, double offset, double interval,
                                  std::vector<Rise>* rises) {
   std::vector<LatticeAtom> lattice;
@@ -106,8 +110,8 @@ std::vector<LatticeAtom> connect(std::span<const Atom> atoms, double offset, dou
   return lattice;
 }
 
-/// Returns the curve's height at each atom: sum over the atoms above of mass (1 - e^(here -
-/// there)).
+/// Returns the height of the hockey-stick curve at each atom: the sum of mass (1 - e^(l - L)) over
+/// all atoms with a larger loss, where l is this atom's loss and L the other's.
 std::vector<double> heights(std::span<const LatticeAtom> lattice, double interval) {
   std::vector<double> height(lattice.size(), 0.0);
   double q = 0.0;  // sum over the atoms above, times e^here
@@ -120,8 +124,9 @@ std::vector<double> heights(std::span<const LatticeAtom> lattice, double interva
   return height;
 }
 
-/// Returns the curve's height over the line P - e^loss Q of all atoms: sum over the atoms below of
-/// mass (e^(here - there) - 1).
+/// Returns the height of the hockey-stick curve at each atom over the line P - e^l Q, where P and Q
+/// are the total probabilities under both distributions: the sum of mass (e^(l - L) - 1) over all
+/// atoms with a smaller loss, where l is this atom's loss and L the other's.
 std::vector<double> heights_over_line(std::span<const LatticeAtom> lattice, double interval) {
   std::vector<double> height(lattice.size(), 0.0);
   double q = 0.0;

@@ -10,14 +10,17 @@ namespace {
 using Complex = std::complex<double>;
 constexpr double unit = 0.5 * std::numeric_limits<double>::epsilon();
 
-/// Tilted probabilities of a release, shifted so that the largest is at 0. Its contribution to the
-/// transform is known exactly, so rounding is relative to the Euclidean norm of the others.
+/// Exponentially tilted probabilities of one release. The largest one is stored apart, and the
+/// indices of the others are relative to it: it contributes a constant to the transform, without
+/// any rounding, so the transform's error is relative to the Euclidean norm of the others.
 struct Tilted {
   std::vector<LatticeAtom> atoms;  ///< all atoms except the largest
   double largest = 0.0;
-  std::int64_t index = 0;   ///< index of the largest
-  double log_scale = 0.0;   ///< K
-  double tail_error = 0.0;  ///< weighted mean of the relative error of the tail at an atom
+  std::int64_t index = 0;  ///< index of the atom with the largest probability
+  /// K, the log of the sum of mass e^(tilt loss), by which all are normalised
+  double log_scale = 0.0;
+  /// relative error of the tail probability at an atom, averaged over the tilted atoms
+  double tail_error = 0.0;
 };
 
 Tilted tilt_lattice(const Lattice& lattice, double tilt, double interval) {
@@ -54,7 +57,8 @@ std::size_t wrapped(std::int64_t index, std::size_t length) {
   return static_cast<std::size_t>(index) & (length - 1);  // length is a power of two
 }
 
-/// Computes values^count by squaring, a block at a time.
+/// Replaces each value by its power with exponent `count`, by repeated squaring. Works on blocks of
+/// values that fit into vector registers.
 void raise(std::span<Complex> values, std::uint64_t count) {
   constexpr std::size_t block = 32;
   double re[block], im[block], out_re[block], out_im[block];
@@ -93,16 +97,17 @@ void raise(std::span<Complex> values, std::uint64_t count) {
   }
 }
 
-/// Returns |value|. std::abs guards against overflow, which costs more than everything else here.
+/// Returns |value| without a check for overflow, because std::abs with it would take most of the
+/// time.
 double size(const Complex& value) { return std::sqrt(std::norm(value)); }
 
-/// Product of all releases' transforms, with a bound on the error at each frequency.
+/// F, the product of all releases' transforms f^n, with a bound on the error at each frequency.
 ///
-/// The error d of a transform is known in Euclidean norm. Where |f| >= 1/4, it reaches the result
-/// through n f^(n-1) and the other factors, which together are at most n F / |f|, with F the
-/// product. That part of the errors is `through` times the Euclidean norm of F / min_modulus
-/// (Cauchy-Schwarz), where `min_modulus` is the smallest such |f|. At other frequencies the whole
-/// norm is used as the error.
+/// The error d of a transform f is known in Euclidean norm only. Where |f| >= 1/4, it changes the
+/// product by n d f^(n-1) times the other factors, which is at most n d F / |f|. Those errors are
+/// bounded together (Cauchy-Schwarz): `through`, the sum of n |d|, times the Euclidean norm of F /
+/// min_modulus, where `min_modulus` is the smallest |f| at a frequency. At frequencies with
+/// f| < 1/4 the whole norm of d counts, in `error`.
 struct Spectrum {
   explicit Spectrum(std::size_t frequencies)
       : value(frequencies), error(frequencies, 0.0), min_modulus(frequencies, 1.0) {}
@@ -111,9 +116,10 @@ struct Spectrum {
   double through = 0.0;
 };
 
-/// Multiplies `result` by the count-th power of a release's transform f, whose error is at most e
-/// at each frequency: |(f + d)^n - f^n| <= n |d| (|f| + e)^(n-1), and each product adds sqrt(5)
-/// roundings (Brent, Percival, Zimmermann 2007).
+/// Multiplies `result` by f^n. f: `factor`, a release's transform, whose error d is at most e at
+/// each frequency; it is overwritten. n: `count`. first: `result` is still empty. Error bounds:
+/// (f + d)^n - f^n| <= n |d| (|f| + e)^(n-1); each complex product adds sqrt(5) roundings (Brent,
+/// Percival, Zimmermann 2007).
 void multiply(Spectrum& result, std::vector<Complex>& factor, double e, std::uint64_t count,
               bool first) {
   const auto n = static_cast<double>(count);
@@ -217,8 +223,8 @@ LatticeSum::LatticeSum(std::span<const Repeated> releases, double tilt, const Wi
   }
 }
 
-/// A single release needs no transform, has no wrap-around, and its probability outside of the
-/// window is known.
+/// Evaluates a composition of a single release, without a transform. Nothing wraps around, and the
+/// probability outside of the window is exact.
 void LatticeSum::add_single_release(const Lattice& lattice, std::size_t length, double loss_error) {
   const Tilted tilted = tilt_lattice(lattice, tilt_, interval_);
   offset_ = lattice.offset;

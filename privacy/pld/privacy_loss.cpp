@@ -13,8 +13,8 @@ namespace {
 
 constexpr double negligible = 1e-60;
 
-/// Returns log of sum w_i exp((c_i x - c_i^2 / 2) / sigma^2), the density ratio of a mixture to
-/// N(0).
+/// Returns the log of the mixture's density at x, divided by that of N(0, sigma^2): log of the sum
+/// of w_i exp((c_i x - c_i^2 / 2) / sigma^2), with w_i the weights and c_i the centres.
 double log_ratio(const ScalarMixture& mixture, double x, double inverse_variance) {
   double excess = 0.0, largest = -1e300;
   for (std::size_t i = 0; i < mixture.centres.size(); ++i) {
@@ -47,8 +47,8 @@ double below(const ScalarMixture& mixture, double x, double inverse_root) {
   return 0.5 * sum;
 }
 
-/// Tails of a pair of Gaussian mixtures. The parameter is x if the first mixture is to the right,
-/// -x if the second is.
+/// Privacy loss of a pair of Gaussian mixtures, as a function of the output x. The parameter is x
+/// if the loss increases with x, otherwise -x.
 class GaussianTails final : public LossTails {
  public:
   explicit GaussianTails(GaussianPair pair)
@@ -84,9 +84,10 @@ class GaussianTails final : public LossTails {
   }
 
  private:
-  /// Returns a point between an outer centre and 17 standard deviations beyond it, outside which
-  /// `first` has negligible probability. The far centres of a large group have negligible weight
-  /// themselves.
+  /// Returns the point beyond which `first` has a probability below 1e-60 on one side, between the
+  /// outermost centre and `outside`, 17 standard deviations beyond it. tail: above or below. For
+  /// large groups the point may even be inside of the outer centres, because their weights are
+  /// negligible.
   template <class Tail>
   double edge(double centre, double outside, const Tail& tail) const {
     double inside = first_.centres.front() + first_.centres.back() - centre;
@@ -102,8 +103,10 @@ class GaussianTails final : public LossTails {
   double sign_;
 };
 
-/// Tails of q Lap(distance) + (1 - q) Lap(0) against Lap(0), or the reverse, between the two
-/// centres. `depth` is the distance of x from the centre where the loss is least.
+/// Privacy loss of q Lap(distance) + (1 - q) Lap(0) against Lap(0) (if an example is removed), or
+/// the reverse (if one is added). Lap(c) is Laplace noise around c. The parameter `depth` is the
+/// distance of the output from the centre where the loss is smallest, 0 to `distance`; beyond, it
+/// is constant.
 class LaplaceTails final : public LossTails {
  public:
   LaplaceTails(double q, double scale, double distance, Change change)
@@ -144,8 +147,9 @@ class LaplaceTails final : public LossTails {
   Change change_;
 };
 
-/// Tails of a bounded-range mechanism, as derivatives of the curve (1 - r)^2 / (1 - e^-range) with
-/// r = e^((loss - range)/2).
+/// Privacy loss of a bounded-range mechanism, whose losses lie in an interval of length `range` at
+/// an unknown position. The tails are derivatives of the largest delta over all positions, (1 -
+/// r)^2 / (1 - e^-range) with r = e^((loss - range)/2).
 class BoundedRangeTails final : public LossTails {
  public:
   explicit BoundedRangeTails(double range) : range_(range), whole_(-std::expm1(-range)) {

@@ -10,9 +10,9 @@
 
 namespace cudp::privacy::pld {
 
-/// Negative logarithms of 1e-9 and 1e-15. This is the probability that an exponentially tilted sum
-/// of privacy losses may have outside of the computed range of losses (Window), on each side. The
-/// second value is for a wide range.
+/// Negative logarithms of 1e-9 and 1e-15: probability on each side of the computed range of losses
+/// (Window) under exponential tilting. kLogOutside is for the usual range, kLogLittleOutside for a
+/// wide one.
 inline constexpr double kLogOutside = 20.7, kLogLittleOutside = 34.5;
 
 /// Location of a sum of privacy losses under exponential tilting: its mean and standard deviation,

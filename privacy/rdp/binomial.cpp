@@ -7,9 +7,9 @@
 namespace cudp::privacy {
 namespace {
 
-/// Returns weights over j = 0..k that sum to 1, given the ratios ratio(j) = P(j + 1) / P(j), which
-/// decrease with j. Starts at the largest weight, so that nothing overflows and underflow does not
-/// matter.
+/// Returns the probabilities P(0), ..., P(k) of a distribution, given the function ratio(j) = P(j +
+/// 1) / P(j), which decreases with j. Starts at the most probable j, so that nothing overflows and
+/// underflow does not matter.
 template <class Ratio>
 std::vector<double> weights_from_ratios(std::uint64_t k, const Ratio& ratio) {
   std::vector<double> weights(k + 1, 0.0);
@@ -26,8 +26,8 @@ std::vector<double> weights_from_ratios(std::uint64_t k, const Ratio& ratio) {
   return weights;
 }
 
-/// Returns log n! minus Stirling's formula: 1/(12 n) - 1/(360 n^3) + ..., exact to 1e-16 from n =
-/// 16 on.
+/// Returns log n! - ((n + 1/2) log n - n + log(2 pi) / 2), the error of Stirling's formula: 1/(12
+/// n) - 1/(360 n^3) + ... Exact to 1e-16 from n = 16 on.
 double stirling_error(double n) {
   if (n < 16.0)
     return std::lgamma(n + 1.0) - (n + 0.5) * std::log(n) + n -
@@ -36,7 +36,7 @@ double stirling_error(double n) {
   return (1.0 / 12.0 - s * (1.0 / 360.0 - s * (1.0 / 1260.0 - s * (1.0 / 1680.0)))) / n;
 }
 
-/// Returns x log(x / m) + m - x >= 0, without cancellation if x is near m.
+/// Returns x log(x / m) + m - x, which is >= 0, without cancellation if x is near m.
 double deviance(double x, double m) {
   const double d = (x - m) / m;
   if (std::fabs(d) > 0.1) return x * std::log(x / m) + m - x;
@@ -46,8 +46,9 @@ double deviance(double x, double m) {
   return m * sum;
 }
 
-/// Returns P(Binomial(n, q) = j) for 0 < j < n (Loader 2000, "Fast and accurate computation of
-/// binomial probabilities"). Every large term is a deviance, so nothing cancels.
+/// Returns P(J = j), J ~ Binomial(n, q), for 0 < j < n. Source: Loader 2000, "Fast and accurate
+/// computation of binomial probabilities". All large terms have the form of deviance(), so nothing
+/// cancels.
 double binomial_probability(double n, double q, double j) {
   const double log_p = stirling_error(n) - stirling_error(j) - stirling_error(n - j) -
                        deviance(j, n * q) - deviance(n - j, n * (1.0 - q));

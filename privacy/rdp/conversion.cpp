@@ -17,7 +17,9 @@ struct Lowest {
   double order = 0.0;
 };
 
-/// Returns the smallest value(order, rdp) over all orders. Requires that value increases with rdp.
+/// Returns the smallest value(order, divergence) and its order. rdp(i): divergence at orders[i].
+/// Requires that value increases with the divergence. Skips orders that cannot have the smallest
+/// value.
 template <class Value>
 Lowest lowest(std::span<const double> orders, const RdpAt& rdp, const Value& value) {
   for (const double order : orders) check_order(order);

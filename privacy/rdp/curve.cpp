@@ -24,8 +24,9 @@ double precision(double sigma) {
   return 1.0 / s / s;
 }
 
-/// Evaluates `value` at orders between `low` and `high`, by golden section search over log(order -
-/// 1), with about ten calls. Every order gives a valid bound, so the search needs no precision.
+/// Calls value(order) at about ten orders between `low` and `high`, by golden section search over
+/// log(order - 1); value() itself keeps the best. Every order gives a valid bound, so the search
+/// needs no precision.
 template <class Value>
 void refine(const Value& value, double low, double high) {
   const double golden = 0.5 * (std::sqrt(5.0) - 1.0);
@@ -50,7 +51,8 @@ void refine(const Value& value, double low, double high) {
   }
 }
 
-/// Returns the default orders, and beyond them powers of two.
+/// Returns the orders among which the best one is searched: 1 + 1e-6 to 1.06, the default orders,
+/// and powers of two up to largest_order.
 std::vector<double> wide_orders() {
   std::vector<double> orders{1.0 + 1e-6, 1.0001, 1.001, 1.01, 1.03, 1.06};
   orders.insert(orders.end(), default_orders().begin(), default_orders().end());
@@ -59,8 +61,9 @@ std::vector<double> wide_orders() {
   return orders;
 }
 
-/// Minimises value(order, divergence) by `search`, over the listed orders or, if there are none,
-/// over all.
+/// Returns the smallest value(order, divergence) over the orders `listed` or, if there are none,
+/// over all orders. search(orders, divergences): finds the best of these orders. The order is
+/// chosen by estimated divergences; the result has its exact divergence.
 template <class Search, class Value>
 PrivacyBound best_of(const RdpCurve& curve, std::span<const double> listed, const Search& search,
                      const Value& value) {
@@ -140,9 +143,10 @@ double RdpCurve::estimate(double order, std::size_t entries) const {
   return sum(order, entries, 0.5);
 }
 
-/// Sums the Renyi divergences at an order, with sigmas replaced by `entries` representative ones.
-/// position: where between two of these a sigma is evaluated, as a fraction; 0 gives an upper
-/// bound.
+/// Returns the sum of the releases' Renyi divergences of this order [nats], in which the sigmas of
+/// each sampling rate are replaced by `entries` values in geometric sequence. position: 0 takes the
+/// smaller neighbour in that sequence, which gives an upper bound; 0.5 the value half-way, an
+/// estimate.
 double RdpCurve::sum(double order, std::size_t entries, double position) const {
   double sum = 0.0;
   if (precision_ > 0.0) sum += precision_ * rdp(Gaussian{.sigma = 1.0}, order, neighbours_);

@@ -21,19 +21,21 @@ double log_expm1(double x);
 /// times min(1, log A).
 double log_moment(double log_excess, double magnitude);
 
-/// Returns log(e^(c l) - 1 + c (e^(-l) - 1)), without cancellation, for c > 0 and any l.
+/// Returns log(e^(c l) - 1 + c (e^(-l) - 1)), without cancellation, for c > 0 and any l. With l =
+/// log x and c = order - 1 this is log_bernoulli_gap() - l.
 double log_gap(double c, double l);
 
 /// Returns log(x^order - 1 - order (x - 1)), without cancellation, given l = log x; order > 1.
 inline double log_bernoulli_gap(double order, double l) { return l + log_gap(order - 1.0, l); }
 
 /// Returns the log of the integral of e^f over [first, last], by the trapezoidal rule with step h
-/// or less. f must be analytic in a strip around the real line and fall off by first and last.
+/// or less. f must be analytic in a strip around the real line and negligible beyond first and
+/// last.
 ///
-/// The rule has an error of e^(-2 pi a / h) in a strip of half-width a, times the growth of e^f in
-/// the strip. The rule on every second node has an error of e^(-pi a / h), times the same. So if
-/// the two halves of the nodes agree to t, the whole is accurate to t^2. h is halved until t = 5e-7
-/// is reached. Returns nothing if `max_nodes` do not suffice.
+/// The rule has an error of e^(-2 pi a / h), if a is half of the strip's width, times the growth of
+/// e^f in the strip. The rule on every second node has an error of e^(-pi a / h) times the same
+/// growth. So if the sums over even and over odd nodes agree to t, the whole sum is accurate to
+/// t^2. h is halved until t is at most 5e-7. Returns nullopt if `max_nodes` nodes do not suffice.
 template <class F>
 std::optional<double> log_integral(const F& f, double first, double last, double h,
                                    double max_nodes = 1e5) {

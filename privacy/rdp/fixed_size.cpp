@@ -15,9 +15,9 @@
 namespace cudp::privacy {
 namespace {
 
-/// Returns the logarithm of Theorem 9's moment, 1 + sum over j of C(alpha, j) q^j zeta_j, where
-/// zeta_2 = min(4 (e^r - 1), 2 e^r) with r = 1 / sigma^2, the divergence of order 2, and zeta_j = 2
-/// e^(j (j-1) r / 2).
+/// Returns the logarithm of the moment that Wang, Balle, Kasiviswanathan 2019, Theorem 9, bounds: 1
+/// + sum over j = 2..alpha of C(alpha, j) q^j zeta_j, with r = 1 / sigma^2, zeta_2 = min(4 (e^r -
+/// 1), 2 e^r), and zeta_j = 2 e^(j (j-1) r / 2) for j > 2.
 double log_moment_wang(double q, double sigma, std::uint64_t alpha) {
   const double log_q = std::log(q), r = 1.0 / sigma / sigma;
   const auto n = static_cast<double>(alpha);
@@ -45,13 +45,14 @@ double divergence_wang(double q, double sigma, double alpha) {
   return log_a / (alpha - 1.0) * (1.0 + 8.0 * rounding);
 }
 
-/// Returns log A, where A is the moment of order alpha. Let x = 1 - q + q dP/dQ for P, Q = N(1,
-/// sigma^2), N(0, sigma^2). Subsampling gives delta(t) = E_Q[(x - t)^+] at e^epsilon = t >= 1, and
-/// a pair whose delta is that on both sides has
-///   A - 1 = E_Q[(x^alpha - 1) (1 - x^(1 - alpha)); x > 1]:
-/// the moment is the integral of alpha (alpha - 1) t^(alpha - 2) against delta(t), and t < 1 are
-/// mirrored to 1 / t. x > 1 means z > 1/2. With z = 1/2 + sigma y and y = log(1 + e^s) the half
-/// line becomes the whole line. x has its zeros at Im y = +-pi sigma, y its own at Im s = +-pi.
+/// Returns log A, where A is the moment of order alpha of a pair with the delta that subsampling
+/// gives, in both directions. Let P = N(1, sigma^2), Q = N(0, sigma^2), and x = 1 - q + q dP/dQ. At
+/// e^epsilon = t >= 1 subsampling has delta(t) = E_Q[max(x - t, 0)]. The moment is the integral of
+/// alpha (alpha - 1) t^(alpha - 2) delta(t); values t < 1 are mirrored to 1 / t. That gives
+///   A - 1 = E_Q[(x^alpha - 1) (1 - x^(1 - alpha)); x > 1].
+/// x > 1 means z > 1/2, for z ~ Q. With z = 1/2 + sigma y and y = log(1 + e^s) the integral is over
+/// all real s. x has its zeros at Im y = +-pi sigma, y its own at Im s = +-pi. Returns nullopt if
+/// the numerical integral is not accurate.
 std::optional<double> log_moment_by_integral(double q, double sigma, double alpha) {
   constexpr double pi = std::numbers::pi, reach = 10.0;
   const double strip = std::fmin(pi * sigma, 2.5), offset = 0.5 / sigma;

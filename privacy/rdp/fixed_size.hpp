@@ -1,11 +1,10 @@
 #pragma once
 
-// Renyi divergences of Gaussian noise on batches of a fixed size, drawn without replacement;
-// neighbours differ by one example replaced. q in [0, 1]: batch / data set size. sigma finite, > 0:
-// noise standard deviation divided by the largest change of the sum by a replacement, twice the
-// clipping norm. alpha > 1, at most largest_order. Both functions return a Renyi divergence of
-// order alpha, in nats, rounded up; +infinity if it exceeds double. They throw
-// std::invalid_argument outside those ranges.
+// Renyi divergences of Gaussian noise on batches of a fixed size, drawn without replacement.
+// Neighbours differ by one example replaced. q in [0, 1]: batch size / data set size. sigma finite,
+// > 0: standard deviation of the noise / largest change of the sum by a replacement, which is twice
+// the clipping norm. alpha > 1, at most largest_order. Both functions return nats, rounded up, and
+// +infinity if the value exceeds double. They throw std::invalid_argument outside those ranges.
 
 namespace cudp::privacy {
 

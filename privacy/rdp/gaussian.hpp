@@ -29,10 +29,11 @@ struct GdpEstimate {
   double estimated_delta = 0.0;
 };
 
-/// Returns the estimate of epsilon at delta, with mu^2 = sum of count q^2 (e^(1/sigma^2) - 1) over
-/// Poisson-sampled Gaussians and k^2 count / sigma^2 over plain ones. Throws std::domain_error for
-/// other mechanisms, and if k > 1 for sampled ones. k: number of examples by which neighbours
-/// differ. Source: Bu, Dong, Long, Su 2020 (arXiv:1911.11607), Theorem 5.
+/// Returns the estimate of epsilon at delta. mu^2 is the sum of count q^2 (e^(1/sigma^2) - 1) over
+/// Poisson-sampled Gaussian releases (sampling rate q, noise multiplier sigma) and of k^2 count /
+/// sigma^2 over plain ones. k: number of examples by which neighbours differ. Throws
+/// std::domain_error for other mechanisms, and if k > 1 for sampled ones. Source: Bu, Dong, Long,
+/// Su 2020 (arXiv:1911.11607), Theorem 5.
 GdpEstimate gdp_estimate_epsilon(std::span<const Release> releases, double delta,
                                  std::uint64_t k = 1);
 /// Returns the estimate of delta at epsilon by Gaussian differential privacy: the delta of the

@@ -33,7 +33,8 @@ namespace {
       "allocation, so neither accountant rdp nor a filter can account for it. Use accountant pld");
 }
 
-/// Returns the number of additions or removals that lead from one data set to the other.
+/// Returns by how many additions or removals of an example neighbours differ; a replacement counts
+/// twice.
 double changes(const Neighbours& neighbours) {
   return static_cast<double>(neighbours.group) *
          (neighbours.relation == NeighbouringRelation::replace_one ? 2.0 : 1.0);
@@ -118,7 +119,8 @@ struct Concentration {
   double operator()(const PoissonGaussian& m) const {
     return m.q == 0.0 ? 0.0 : gaussian(m.sigma, 1.0);
   }
-  /// An added example may displace another one from the batch, which changes the sum by 2.
+  /// If examples are added or removed, the distance is 2: an added example may displace another one
+  /// from the batch. If examples are replaced, sigma already refers to that largest change.
   double operator()(const FixedSizeGaussian& m) const {
     return gaussian(m.sigma, replaces(neighbours) ? 1.0 : 2.0);
   }

@@ -2,10 +2,11 @@
 
 namespace cudp::privacy {
 
-/// Objective perturbation of a linear model: releases the minimum of
-///   J(w) = sum of phi(v_i . w) + Lambda / 2 |w|^2 + b . w,   b ~ N(0, (1 / mu)^2 I)
-/// with |v_i| <= 1 and -1 <= phi' <= 0, 0 <= phi'' <= beta, phi' continuous. One v is added or
-/// removed.
+/// Objective perturbation of a linear model: releases the minimum w of
+///   J(w) = sum over i of phi(v_i . w) + Lambda / 2 |w|^2 + b . w,   b ~ N(0, (1 / mu)^2 I).
+/// v_i: example i, with its label's sign; |v_i| <= 1. phi: loss function, with -1 <= phi' <= 0,
+/// 0 <= phi'' <= beta, and phi' continuous. Lambda: weight of the regulariser. b: the noise.
+/// Neighbours: one v_i is added or removed.
 ///
 /// kappa: ln(1 + beta / Lambda).
 struct ObjectivePerturbation {

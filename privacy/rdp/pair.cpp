@@ -14,7 +14,7 @@
 namespace cudp::privacy {
 namespace {
 
-/// A mixture of Gaussians N(c_j, 1) with standard deviation 1, compared with N(0, 1).
+/// The mixture sum over j of w_j N(c_j, 1), compared with N(0, 1). Centres are in units of sigma.
 class Mixture {
  public:
   Mixture(const ScalarMixture& mixture, double sigma) : weight_(mixture.weights) {
@@ -51,15 +51,16 @@ class Mixture {
   double min_centre_ = 0.0, max_centre_ = 0.0;
 };
 
-/// Logarithm of A - 1 for a moment A, with the size of the exponents in its computation, which
-/// bounds its rounding error.
+/// log(A - 1) of a moment A, and the largest size of the exponents summed for it, which bounds its
+/// rounding error.
 struct LogExcess {
   double value = infinity;
   double magnitude = 0.0;
 };
 
-/// Returns an upper bound on A - 1 from every component of `first` against every one of `second`:
-/// two Gaussians at distance d have the moment e^(alpha (alpha - 1) d^2 / 2).
+/// Returns an upper bound on A - 1, A the moment of order alpha, from the moments of all pairs of a
+/// component of `first` and one of `second`. Two Gaussians with standard deviation 1 and centres at
+/// distance d have the moment e^(alpha (alpha - 1) d^2 / 2).
 LogExcess excess_by_components(const Mixture& first, const Mixture& second, double alpha) {
   LogSum sum;
   double magnitude = 0.0;
@@ -75,11 +76,11 @@ LogExcess excess_by_components(const Mixture& first, const Mixture& second, doub
   return {sum.value(), magnitude};
 }
 
-/// Computes A - 1 by numerical integration. For |Im x| < pi / spread all terms of a mixture point
-/// into one half plane. So neither mixture has a zero there, and that strip determines the step.
-/// The maxima of the integrand are at alpha times a centre of `first` minus alpha - 1 times one of
-/// `second`, or at a centre. 10 standard deviations further out the integrand is negligible
-/// (e^-50).
+/// Returns A - 1, A the moment of order alpha of `first` against `second`, by numerical
+/// integration; infinite if it is not accurate. The step follows from the strip |Im x| < pi /
+/// spread (the largest distance of centres), in which neither mixture has a zero. The integrand is
+/// largest at alpha times a centre of `first` minus (alpha - 1) times one of `second`, or at a
+/// centre, and negligible, e^-50, 10 standard deviations further out.
 LogExcess excess_by_integral(const Mixture& first, const Mixture& second, double alpha) {
   constexpr double pi = std::numbers::pi, reach = 10.0;
   const double spread =

@@ -19,9 +19,10 @@
 namespace cudp::privacy {
 namespace {
 
-/// Returns log A of the moment A (see above) at an integer order: the sum over m of C(alpha, m)
-/// (1-q)^(alpha-m) q^m (e^x - 1) with x = m (m-1) / (2 sigma^2). The binomial probabilities sum to
-/// 1, which removes the 1 from A. The terms of m = 0 and 1 vanish.
+/// Returns log A at an integer order, where A = E[(1 + u)^alpha] (top of this file): A - 1 is the
+/// sum over m = 2..alpha of C(alpha, m) (1-q)^(alpha-m) q^m (e^x - 1) with x = m (m-1) / (2
+/// sigma^2). The binomial probabilities sum to 1, which removes the 1 from A; the terms of m = 0
+/// and 1 are 0.
 double log_gaussian_moment(double q, double sigma, std::uint64_t alpha) {
   const double log_q = std::log(q), log_p = std::log1p(-q);
   const double curvature = 0.5 / sigma / sigma;
@@ -48,17 +49,18 @@ double log_gaussian_moment(double q, double sigma, std::uint64_t alpha) {
   return log_moment(sum.value(), magnitude);
 }
 
-/// Returns log A at any order, by the trapezoidal rule over x = z / sigma.
+/// Returns log A at any order, where A = E[(1 + u)^alpha] (top of this file), by the trapezoidal
+/// rule over x = z / sigma. Returns nullopt if the result is not accurate.
 ///
 /// For a function analytic in the strip |Im x| < a the rule with step h has a relative error of
-/// about e^(a^2/2 - 2 pi a / h), because the normal density grows as e^(y^2 / 2) off the real line.
-/// (1 + u)^alpha has branch points at Im x = +-pi sigma, so a = min(pi sigma, 5), and h is chosen
-/// for e^-40. The rule on every second node must then agree with the other half to about e^-20. If
-/// they agree to t, the whole is accurate to t^2 e^(-a^2/2), which must be at most 1e-12. If it is
-/// not, an assumption is violated and the value is not used.
+/// about e^(a^2/2 - 2 pi a / h), because the normal density grows as e^(y^2 / 2) at a distance y
+/// from the real line. (1 + u)^alpha has branch points at Im x = +-pi sigma, so a = min(pi sigma,
+/// 5), and h is chosen for an error of e^-40. The sums over even and over odd nodes must then agree
+/// to about e^-20. If they agree to t, the whole sum is accurate to t^2 e^(-a^2/2), which must be
+/// at most 1e-12.
 ///
-/// The tails: the integrand decreases like e^(-x^2 / 2) left of 0 and right of alpha / sigma, where
-/// the factor e^(alpha x / sigma) moves its mass to; 10 standard deviations further it is e^-50.
+/// The integrand decreases like e^(-x^2 / 2) to the left of 0 and to the right of alpha / sigma,
+/// the centre of the density times e^(alpha x / sigma). 10 standard deviations further it is e^-50.
 std::optional<double> log_moment_by_quadrature(double q, double sigma, double alpha) {
   constexpr double pi = std::numbers::pi, reach = 10.0, digits = 40.0, max_nodes = 1e5;
   const double strip = std::fmin(pi * sigma, 5.0);
@@ -84,8 +86,9 @@ std::optional<double> log_moment_by_quadrature(double q, double sigma, double al
   return log_moment(log_excess, 0.5 * last * last + alpha * last / sigma);
 }
 
-/// Returns an upper bound on log A. It is convex in alpha (Lyapunov) and 0 at alpha = 1, so the
-/// chord between the neighbouring integer orders lies above it.
+/// Returns an upper bound on log A at a fractional order, where A = E[(1 + u)^alpha] (top of this
+/// file): log A is convex in alpha (Lyapunov), so linear interpolation between the neighbouring
+/// integer orders bounds it from above. log A = 0 at alpha = 1.
 double log_moment_by_convexity(double q, double sigma, double alpha) {
   const double below = std::floor(alpha), share = alpha - below;
   const auto n = static_cast<std::uint64_t>(below);

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-// Text that can be read back exactly: words with one space between them.
+// Text that can be read back exactly: words separated by single spaces.
 
 namespace cudp::privacy {
 

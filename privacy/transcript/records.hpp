@@ -40,7 +40,7 @@ struct Release {
   std::string name;
   std::uint32_t stream = 0;  ///< random stream; together with `step` it selects the noise
   std::uint64_t step = 0;
-  double grid = 0.0;  ///< sums and noise are integer multiples of this
+  double grid = 0.0;  ///< sums and noise are integer multiples of this number [unit of the value]
   double noise_std = 0.0;
   /// L2 sensitivity stated by the code that releases; 0: the certificate states it.
   double sensitivity = 0.0;
@@ -64,11 +64,11 @@ struct Update {
   /// N lambda and learning_rate is the chosen step size.
   std::string optimizer;
   double momentum = 0.0, beta1 = 0.0, beta2 = 0.0, epsilon = 0.0, weight_decay = 0.0;
-  /// Of this step; this and the following scalars were rounded to float.
+  /// Learning rate of this step. It and the following numbers were rounded to float.
   double learning_rate = 0.0;
   double inverse_batch = 0.0;
   double bias1 = 1.0, bias2 = 1.0, ema_decay = 0.0;
-  /// Whether gradients are transformed before clipping (AdaCliP); the checker skips the update.
+  /// true: gradients were transformed before clipping (AdaCliP); the checker then skips the update.
   bool coordinates = false;
   // State after the update, [parameters] or empty. The state before it is in the last Update or
   // State record.

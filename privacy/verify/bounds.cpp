@@ -31,7 +31,7 @@ std::string key_of(const privacy::Composition& c, const privacy::AccountantOptio
   return key;
 }
 
-/// Writes what a training or a score spends.
+/// Appends to a cache key (text) everything that determines what a training or a score spends.
 class SpendingKey {
  public:
   explicit SpendingKey(std::string& key) : key_(key) {}

@@ -8,35 +8,34 @@
 
 namespace cudp::verify {
 
-/// One entry of a ledger (list of charged releases), with its position in the file.
+/// One line of a ledger file: releases of one mechanism that were charged.
 struct Charge {
   bool numbered = false;
-  std::uint64_t first = 0;  ///< index of the first release among numbered ones, if `numbered`
+  std::uint64_t first = 0;  ///< numbered releases: index of the first one that this line charges
   privacy::Release release;
   std::uint64_t position = 0;  ///< number of releases in the file before this line
   std::uint64_t key = 0;       ///< number of times that the random key was lost before this line
 };
 
-/// All entries of a ledger file.
+/// All charges in a ledger file.
 struct Charges {
   std::vector<Charge> lines;
-  /// One entry for each time that the random key was lost: number of releases that the file lists
-  /// before that.
+  /// Entry j: number of releases that the file lists before the loss number j of the random key.
   std::vector<std::uint64_t> lost;
   std::uint64_t total = 0;  ///< number of releases that the file lists
   privacy::Ledger ledger;
 
   /// Returns how many times the key was lost before the last of the first `charged` releases.
   std::uint64_t lost_keys_before(std::uint64_t charged) const;
-  /// Returns the mechanism as which the release with index `number` was charged under the key that
-  /// was in use after `key` losses; null if it was not charged. Looks only at the first `charged`
-  /// releases of the file.
+  /// Returns the mechanism as which the numbered release `number` was charged between the losses
+  /// number `key` and `key` + 1 of the random key; nullptr if it was not. Looks only at the first
+  /// `charged` releases of the file.
   const privacy::Mechanism* find(std::uint64_t number, std::uint64_t key,
                                  std::uint64_t charged) const;
 };
 
-/// Parses the text of a ledger. Text after its last line, such as an authentication code, is
-/// ignored. Throws std::invalid_argument if the ledger is damaged.
+/// Parses the text of a ledger file. Ignores text after its last line, such as an authentication
+/// code. Throws std::invalid_argument if the ledger is damaged.
 Charges read_charges(std::string_view text);
 
 }  // namespace cudp::verify

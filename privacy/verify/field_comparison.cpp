@@ -11,7 +11,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Compares objects of a certificate with their fields, and collects differences.
+/// Compares the JSON objects of a certificate with the fields they may have; collects one line for
+/// each difference.
 class Comparison {
  public:
   explicit Comparison(const std::map<std::string, Field>& fields) : fields_(fields) {}

@@ -11,7 +11,8 @@ namespace {
 
 using privacy::number;
 
-constexpr std::size_t kMaxFindings = 10;  ///< findings per rule
+/// maximum number of findings that are kept for each rule
+constexpr std::size_t kMaxFindings = 10;
 
 }  // namespace
 

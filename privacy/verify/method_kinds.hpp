@@ -25,10 +25,11 @@ inline constexpr std::uint32_t kHoldout = 12;
 /// Kinds of releases that a run's training method makes. They determine which checks apply.
 struct Kinds {
   bool known = false;  ///< whether the method's name is known
-  /// Whether the method releases sums of clipped gradients over random batches, and updates the
-  /// parameters by an optimizer.
+  /// Whether the method releases noisy sums of clipped gradients over random batches and updates
+  /// the parameters by an optimizer, as DP-SGD does. Such releases are made by the trainer's
+  /// engine, all others by its host code.
   bool engine = false;
-  /// Random streams of noise that is added on the host, outside the engine.
+  /// Random streams whose noise is added by host code, outside of the engine.
   std::set<std::uint32_t> host_streams;
   bool choices = false;  ///< whether the method releases noisy choices, e.g. of the best score
 };

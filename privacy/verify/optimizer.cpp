@@ -11,8 +11,8 @@
 namespace cudp::verify {
 namespace {
 
-/// Relative error of rounding a number to float. The factor 1 + 2^-28 covers its own rounding to
-/// double, 2^-53.
+/// Bound on the relative error of rounding a number to float, 2^-24. The factor 1 + 2^-28 covers
+/// its own rounding to double, 2^-53.
 constexpr double kRounding = 0x1p-24 * (1.0 + 0x1p-28);
 
 Approximate rounded(double value, double error) {
@@ -24,13 +24,14 @@ Approximate rounded(double value, double error) {
 
 Approximate exactly(double x) { return {x, 0.0}; }
 
-/// One parameter after a step, with its optimizer state.
+/// One parameter and its optimizer moments after a step, as Approximate numbers.
 struct Parameter {
   Approximate parameter, moment1, moment2;
 };
 
-/// Computes a step of the optimizer for one parameter. m_after, v_after: the moments that were
-/// stored after the step. scale: factor on the learning rate of this parameter.
+/// Computes one optimizer step of one parameter. theta_before, m_before, v_before: parameter and
+/// moments before the step. g_sum: this parameter's number in the noisy gradient sum. m_after,
+/// v_after: the moments that the engine stored. scale: factor on this parameter's learning rate.
 Parameter step(const transcript::Update& u, double scale, double theta_before, double m_before,
                double v_before, double g_sum, double m_after, double v_after) {
   const Approximate theta = exactly(theta_before);

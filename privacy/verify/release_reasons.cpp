@@ -70,7 +70,8 @@ class Reasons {
   }
   bool states(const char* pointer) const { return json_.contains(Json::json_pointer(pointer)); }
 
-  /// Checks the stated reasons against a release: a seed, a weak generator, then each unsafe flag.
+  /// Checks that the stated reasons against a release are, in this order: a seed (if `seeded`), a
+  /// weak generator, and each flag in `unsafe`.
   void check_reasons(bool seeded, const Json& unsafe) {
     if (is_proved_for_real_numbers_only() && unsafe.empty())
       wrong("unsafe_flags: expected one, as the proof is for real numbers only");

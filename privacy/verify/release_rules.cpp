@@ -24,11 +24,12 @@ namespace {
 using privacy::number;
 using privacy::Release;
 
-/// Fraction of delta for bounds that may fail, on the size of a batch or of a private data set.
+/// Fraction of delta that pays for bounds which fail with a small probability: on the size of a
+/// batch, or of a private data set.
 constexpr double kFailureShare = 1e-9;
-/// Smallest noise multiplier that a step, or the release of the number of examples, may have.
+/// Smallest noise multiplier allowed for a step, and for the release of the number of examples.
 constexpr double kMinNoise = 0x1p-4;
-/// adp-sgd rounds its noise levels to powers of 2^(1 / 32).
+/// Method adp-sgd rounds its noise multipliers to powers of 2^(1 / kNoiseGrid).
 constexpr double kNoiseGrid = 32.0;
 
 bool close(double a, double b, double share = 1e-12) {
@@ -86,9 +87,10 @@ class Rules {
                    json_["feature_release"]["dimensions"].get<double>());
   }
 
-  /// Checks that the noise on the number of examples follows from the budget, or from the part of
-  /// it that is reserved for that number. A run that ended with an error after this release does
-  /// not state whether the budget was divided, so both are valid.
+  /// Checks that the noise on the released number of examples follows from epsilon, or from the
+  /// part of it that is reserved for that number. k: maximum number of rows of a unit. A run that
+  /// ended with an error after this release does not state whether the budget was divided, so both
+  /// are valid.
   void of_size(double epsilon, double k) {
     const double whole =
         std::fmax(kMinNoise, 10.0 * k * std::sqrt(-std::log(c_.training_delta)) / epsilon);
@@ -111,16 +113,16 @@ class Rules {
            c_.size_noise);
   }
 
-  /// Starts the list of releases that no rule has matched yet. It lacks the first ones: number of
-  /// examples, and statistics for features.
+  /// Starts left_, the list of releases that no rule has matched yet: all except those that every
+  /// run makes first, the noisy number of examples and the statistics for features.
   void begin() {
     left_ = c_.releases;
     if (c_.size_noise > 0.0) take("row count", privacy::Gaussian{c_.size_noise}, 1);
     if (c_.feature_noise > 0.0 && c_.status != "refused")
       take("features", privacy::Gaussian{c_.feature_noise}, 1);
   }
-  /// Removes `count` releases of this mechanism from the front of the list. If they are not there,
-  /// adds a difference and returns false.
+  /// Removes `count` releases of this mechanism from the front of left_. If they are not there,
+  /// reports a difference, in which `what` names them, and returns false.
   bool take(const std::string& what, const privacy::Mechanism& mechanism, std::uint64_t count) {
     if (left_.empty() || left_.front().mechanism != mechanism || left_.front().count < count) {
       wrong_.push_back("releases: expected " + std::to_string(count) + " of " +
@@ -169,7 +171,7 @@ class Rules {
            "quantile's C_last, from C_least to C_most", q.min_clip_norm, last);
   }
 
-  /// Returns whether the noise of a step may be `ratio` times that of the first step.
+  /// Returns whether the method may multiply the first step's noise by `ratio` at step `step`.
   bool fits(std::uint64_t step, double ratio) const {
     const auto t = static_cast<double>(step);
     if (is_method("dpsgd-decay"))
@@ -196,7 +198,8 @@ class Rules {
     return m == privacy::sampled_gaussian_mechanism(c_.q, sigma_of(m)) && sigma_of(m) > 0.0;
   }
 
-  /// Checks the releases of steps in order. After a lost key some steps are charged again.
+  /// Checks that the releases left are the planned steps, in order. If a random key was lost, some
+  /// steps may be listed twice.
   void of_steps() {
     double min = 1.0, max = 1.0;
     for (const Release& r : left_) {
@@ -228,8 +231,8 @@ class Rules {
     check_noise_over_time(min, max);
   }
 
-  /// Checks that steps which were charged again are planned steps, and that no planned step is
-  /// missing.
+  /// Checks a run in which a random key was lost: steps that were charged again are planned steps,
+  /// and no planned step is missing.
   void repeated_steps() {
     std::map<double, std::uint64_t> stated;  // key: ratio to sigma
     for (const Release& r : left_)
@@ -335,8 +338,9 @@ class Rules {
 
   // Linear models.
 
-  /// Checks the stated sensitivity of a linear model's sum. For up to 2^28 examples it must be
-  /// exactly the bound; for more it must be at least that.
+  /// Checks the stated sensitivity of a sum. bound: largest contribution of one example. relative:
+  /// its relative error. dimension: number of coordinates, each of which is rounded. For up to 2^28
+  /// examples the stated number must equal that bound; for more it must be at least the bound.
   void expect_linear(const char* what, double bound, double relative, double dimension,
                      double stated) {
     const double expected = bound * (1.0 + relative) +
@@ -430,9 +434,9 @@ class Rules {
                        " gradients and " + std::to_string(choices) + " choices");
   }
 
-  /// Returns whether a noisy gradient of DP-AGD may have this noise multiplier. If no step size
-  /// helps, the gradient is measured again with gamma times its share of the budget, and later
-  /// gradients have 1 + gamma times the share.
+  /// Returns whether a noisy gradient of DP-AGD may have this noise multiplier. share: the rho of
+  /// the first gradient. If no step size helps, the gradient is measured again with gamma times its
+  /// rho, and later gradients have 1 + gamma times the rho.
   bool is_gradient_noise(double sigma, double share) const {
     const double gamma = s_.number("gamma");
     const double rho = 0.5 / (sigma * sigma);

@@ -22,9 +22,9 @@
 
 namespace cudp::verify {
 
-/// Implementation of check_released(), which checks the published files of a run. released.cpp
-/// checks bounds, charges and the lines of metrics.jsonl; released_checker_values.cpp checks the
-/// lists of releases and noisy values; released_checker_settings.cpp checks the settings.
+/// Implementation of check_released(), which checks the published files of a run. Its parts:
+/// released.cpp checks epsilon, the ledger and metrics.jsonl; released_checker_values.cpp the lists
+/// of releases and noisy values; released_checker_settings.cpp the settings.
 class ReleasedChecker {
  public:
   ReleasedChecker(const Evidence& evidence, Bounds& bounds);
@@ -80,10 +80,11 @@ class ReleasedChecker {
   // The list of noisy values.
 
   void check_releases();
-  /// Returns how many Gaussian releases with this noise multiplier the certificate lists.
+  /// Returns how many Gaussian releases with this noise multiplier the certificate lists; each was
+  /// charged to the budget.
   std::uint64_t paid(double sigma) const;
-  /// Removes the values of this name and this noise multiplier from `rows`, a list of released
-  /// values. Returns how many there were.
+  /// Removes the values with this name and noise multiplier from `rows`, a list of released values.
+  /// Returns how many releases of such values the list had.
   std::uint64_t take(std::vector<privacy::NoisyValue>& rows, std::string_view what,
                      double sigma) const;
   void expect_times(const std::string& what, std::uint64_t min_times, std::uint64_t max_times,
@@ -92,9 +93,9 @@ class ReleasedChecker {
   /// matrix is listed as two releases, or as one if it has a single column.
   void take_features(std::vector<privacy::NoisyValue>& rows);
   /// Removes DPIS's noisy sums of gradient norms from `rows`, a list of released values; expects
-  /// `totals` of them. Each epoch begins with one. If the clipping norm adapts, each epoch pays for
-  /// a second one, which the first epoch does not make. After a lost key only the values that the
-  /// run uses are listed.
+  /// `totals` of them, one for each epoch. If the clipping norm adapts, each epoch also pays for a
+  /// second sum, which the first epoch does not make. After a lost key only the values that the run
+  /// uses are listed.
   void take_totals(std::vector<privacy::NoisyValue>& rows, std::uint64_t totals);
   /// Checks that each released value in the certificate's list is one that the method releases, and
   /// that the grid of which it is a multiple fits its noise.

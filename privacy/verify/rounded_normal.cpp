@@ -23,9 +23,10 @@ static_assert(LDBL_MANT_DIG >= 64, "the bounds below are for at least 64 bits");
 /// Error bounds in long double, with e = 2^-63, one unit in the last place of 1. A rounding has a
 /// relative error of at most e / 2. logl, cosl and sinl have at most 2 units in the last place
 /// (glibc's manual states 1), so 2 e relative; sqrtl has one rounding. All bounds in the code are
-/// at least twice the total of these errors.
-///   u, t  the first 64 bits of U1, U2 plus half of the next: 2^-65, and one rounding, 2^-64
-///   L     -2 ln U1: 2 d / (u - d) with d = 2^-63 >= |u - U1|, and 4 e L
+/// at least twice the total of these errors. u and t are the uniforms U1 and U2 from their first 64
+/// bits, L = -2 ln U1 = r^2, and x the result before rounding.
+///   u, t  the first 64 bits plus half of the next: 2^-65, and one rounding, 2^-64
+///   L     2 d / (u - d) with d = 2^-63 >= |u - U1|, and 4 e L
 ///   c     cos 2 pi U2: 2 pi 2^-63 and two roundings of less than 2^-61 each for 2 pi t, 2 e for
 ///         the cosine; less than 2^-58 in total
 ///   x     s r c: 4 e relative for r and the two products. x + 1/2 < 2^46: 2^-18.
@@ -65,9 +66,10 @@ std::optional<NormalPair> quickly(const std::array<std::uint32_t, 4>& words, dou
   return NormalPair{*cosine, *sine};
 }
 
-/// Computes a pair in multiple precision from the digits of U1, U2 known after kRounds rounds: U1
-/// is in [u, u + width] and U2 in [t, t + width], whatever the later digits. Boost's functions have
-/// no proven error bound; the margins allow 2^100 units in the last place.
+/// Computes a pair of rounded normals in multiple precision, from the first 64 + 256 kRounds bits
+/// of U1 and U2: u_ and t_. U1 is in [u_, u_ + width()] and U2 in [t_, t_ + width()], whatever the
+/// later bits are. Boost's functions have no proven error bound; margin() allows 2^100 units in the
+/// last place.
 template <int kRounds>
 class KnownWords {
  public:

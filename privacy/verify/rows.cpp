@@ -27,8 +27,8 @@ using privacy::number;
 constexpr double kNearly = 1e-9;
 
 /// Returns the releases that had certainly been made after `step` steps: the certificate's releases
-/// without later steps. An epoch of DPIS begins with noisy sums of norms, which are not steps;
-/// those of an epoch without a step yet are left out.
+/// without those of later steps. Method DPIS releases noisy sums of norms at the start of an epoch;
+/// those of an epoch of which no step was made yet are left out.
 std::vector<privacy::Release> releases_until(const StatedNumbers& c, std::uint64_t step) {
   std::vector<privacy::Release> done = c.plan_releases();
   // Releases after the step; one pays for several steps if examples are allocated to them.
@@ -53,7 +53,7 @@ bool is_of_training(std::string_view key) {
   return key == "epoch" || key == "step" || key == "epsilon" || key == "training_epsilon" ||
          key == "learning_rate";
 }
-/// Returns whether a field of metrics.jsonl is measured on test rows.
+/// Returns whether this field of metrics.jsonl is computed from test rows, e.g. test_accuracy.
 bool is_measured(std::string_view key) {
   static constexpr std::string_view kAll[] = {"test_accuracy",
                                               "majority_baseline",
@@ -75,7 +75,7 @@ bool is_measured(std::string_view key) {
 void add(std::vector<double>& costs, double cost, std::uint64_t count) {
   costs.insert(costs.end(), count, cost);
 }
-/// Returns the sum of the first n costs, or of all if there are fewer.
+/// Returns the sum of the first n of `costs`, or of all if there are fewer than n.
 double sum_of(const std::vector<double>& costs, std::uint64_t n) {
   const auto end = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(n, costs.size()));
   return std::accumulate(costs.begin(), costs.begin() + end, 0.0);
@@ -86,8 +86,9 @@ class Rows {
   Rows(const std::vector<Row>& rows, const StatedNumbers& certificate, Bounds& bounds)
       : rows_(rows), c_(certificate), bounds_(bounds) {}
 
-  /// Checks that, with held-out rows, a line's epsilon is the larger one of training and held-out
-  /// figures, and in the training that a tuning released that of the whole tuning.
+  /// Checks the epsilon of each line if there are more releases than the training's. With held-out
+  /// rows it is the larger one of the epsilons of training and of held-out figures; if the training
+  /// was selected among others, it is the epsilon of the whole selection.
   void check_parts() {
     const bool has_parts = c_.holdout || c_.tuning;
     for (const Row& row : rows_) {
@@ -105,7 +106,8 @@ class Rows {
     }
   }
 
-  /// Checks the order of the lines' steps. Requires a run whose steps were each paid for once.
+  /// Checks that steps increase from line to line, and that the last one is the last of `made`
+  /// steps. Requires a run in which no step was charged twice.
   void check_steps(std::uint64_t made) {
     for (std::size_t i = 1; i < rows_.size(); ++i)
       if (rows_[i].step <= rows_[i - 1].step)
@@ -117,7 +119,7 @@ class Rows {
                        std::to_string(rows_.back().step));
   }
 
-  /// Checks that each line is at the end of an epoch or at the last step.
+  /// Checks that each line is at the end of an epoch, which has `epoch` steps, or at the last step.
   void check_epochs(std::uint64_t epoch) {
     for (const Row& row : rows_) {
       const double epochs = static_cast<double>(row.step) / static_cast<double>(epoch);
@@ -150,8 +152,9 @@ class Rows {
                      number(low ? min_epsilon : max_epsilon) + ", found " + number(row.epsilon));
   }
 
-  /// Checks each line's epsilon against the accountant. Lines before the last one have a faster,
-  /// slightly looser bound: with intervals of the privacy loss that are ten times as wide.
+  /// Checks each line's epsilon against the accountant, for methods with noisy sums over batches.
+  /// Lines before the last one are checked with a faster, slightly larger bound: intervals of the
+  /// privacy loss are ten times as wide.
   void check_engine(privacy::AccountantOptions options) {
     const bool repeated = c_.lost_a_key();
     for (const Row& row : rows_) {
@@ -197,11 +200,11 @@ class Rows {
     check_between(rows_.back(), budget ? c_.training_epsilon : 0.0, c_.training_epsilon);
   }
 
-  /// Checks epsilon of DP-AGD's lines; its filter adds zCDP costs (rho). The number of releases of
-  /// an iteration depends on released values, but is at least a gradient and a selection. After n
-  /// iterations the spent rho is therefore at least that of the n cheapest gradients and
-  /// selections. It is at most the total less the cheapest ones of the iterations that were left.
-  /// No iteration's first gradient is cheaper than that of the first iteration.
+  /// Checks the epsilon of each line for DP-AGD, whose filter adds costs in rho (zCDP). The number
+  /// of releases in an iteration depends on released values, but there are at least a gradient and
+  /// a selection. So the rho spent after n iterations is at least that of the n cheapest gradients
+  /// and selections. It is at most the total less that of the cheapest ones for the remaining
+  /// iterations. No iteration's first gradient is cheaper than that of the first iteration.
   void check_filter() {
     const privacy::Filter filter(
         privacy::zcdp_budget(c_.training_epsilon, c_.training_delta, 0.0, c_.max_rows));

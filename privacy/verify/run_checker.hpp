@@ -27,8 +27,8 @@ namespace cudp::verify {
 /// Random stream and step from which the noise of a release is drawn. Two releases with the same
 /// source under the same key have the same noise.
 using NoiseSource = std::pair<std::uint32_t, std::uint64_t>;
-/// The properties with which a certificate lists a released value: name, number of values,
-/// sensitivity, standard deviation of the noise, grid.
+/// A released value as the certificate lists it: name, number of values, sensitivity, standard
+/// deviation of the noise, grid (values are multiples of it).
 using Listing = std::tuple<std::string, std::uint64_t, double, double, double>;
 
 /// Returns a hash of all numbers of a training state: parameters, moments and average.
@@ -49,7 +49,7 @@ class RunChecker {
 
  private:
   bool is_method(const char* method) const { return certificate_.method == method; }
-  /// Returns the largest factor by which rounding may lengthen a clipped gradient: sensitivity / C.
+  /// Returns the factor by which rounding may lengthen a clipped gradient: sensitivity / clip_norm.
   double rounding() const { return certificate_.sensitivity / certificate_.clip; }
 
   void add(const char* rule, std::string what) { findings_.add(rule, std::move(what)); }
@@ -126,9 +126,9 @@ class RunChecker {
   void check_length(const transcript::Release& r, double examples, double sensitivity);
   void check_host_sum(const transcript::Release& r, const privacy::Mechanism* charged);
 
-  /// Checks the sensitivity that is stated for the released minimum of an objective. Each example
-  /// adds a loss with slope at most 1 and a regulariser l2 / 2 |w|^2. The solver finds the minimum
-  /// up to a tolerance, for both neighbours.
+  /// Checks the sensitivity stated for the released minimum of an objective. With w the parameters,
+  /// each example adds a loss with slope at most 1, and the objective has the regulariser l2 / 2
+  /// |w|^2. The solver's tolerance counts for both neighbours.
   void check_minimum(const transcript::Release& r);
 
   // Checks for method dpsgd-quantile, whose clipping norm follows released counts.
@@ -138,14 +138,15 @@ class RunChecker {
   /// that noise to float.
   void check_quantile(const transcript::Release& r, double clip);
 
-  /// Checks that log C has changed by -lr (share - target) since the step before. share: the
-  /// released noisy fraction of gradients with norm at most C in that step. Without settings lr is
-  /// unknown, but must be the same at every step. clip: C of this step.
+  /// Checks that log(clip_norm) has changed by -lr (share - target) since the previous step. share:
+  /// the noisy fraction, released in that step, of gradients with norm at most clip_norm. target,
+  /// lr: the quantile and the learning rate in the settings; without settings lr must be the same
+  /// at every step. clip: clip_norm of this step.
   void check_followed(const transcript::Release& r, double clip);
 
   // Checks for method dpis: an epoch's rate and divisor follow from its released sum of norms.
 
-  /// Returns K~, the noisy sum of gradient norms that was released for this step's epoch; 0 if
+  /// Returns the noisy sum of all gradient norms that DPIS released for this step's epoch; 0 if
   /// there is none.
   double norm_total(std::uint64_t step) const;
   void check_importance(const transcript::Release& r, double charged);
@@ -184,7 +185,7 @@ class RunChecker {
 
   std::optional<transcript::Begin> begin_;
   std::set<std::array<std::uint32_t, 8>> keys_;
-  std::uint64_t key_ = 0;  ///< number of keys in the transcript before the current one
+  std::uint64_t key_ = 0;  ///< number of random keys in the transcript before the current one
   /// Number of key losses that the ledger lists before the current key; nullopt until a release
   /// made with that key was read.
   std::optional<std::uint64_t> key_lines_;
@@ -204,7 +205,8 @@ class RunChecker {
   std::map<std::pair<std::uint64_t, NoiseSource>, transcript::Release> first_releases_;
   /// Charges of steps that releases have used: key, index in the ledger.
   std::set<std::pair<std::uint64_t, std::uint64_t>> numbers_used_;
-  /// Number of halves of charges without an index that releases have used, by mechanism.
+  /// Number of halves of charges without an index that releases have used, by mechanism (its exact
+  /// text). A covariance matrix is released in two parts and charged once.
   std::map<std::string, std::uint64_t> taken_;
   std::set<std::tuple<std::uint64_t, NoiseSource, Listing>> made_;
   std::map<NoiseSource, Listing> listed_at_least_;
@@ -212,8 +214,8 @@ class RunChecker {
   LineSearch line_search_;
   double quantile_low_ = -std::numeric_limits<double>::infinity();
   double quantile_high_ = std::numeric_limits<double>::infinity();
-  /// For each epoch of DPIS: the sensitivity of the noisy sum of gradient norms, which is the
-  /// clipping norm C, and the sum.
+  /// For each epoch of DPIS: the clipping norm, which is the sensitivity of the noisy sum of
+  /// gradient norms, and that sum.
   std::map<std::uint64_t, std::pair<double, double>> norm_totals_;
 };
 

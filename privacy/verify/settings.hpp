@@ -25,10 +25,10 @@ class Settings {
   std::map<std::string, std::string> values_;
 };
 
-/// Returns the learning rate of step `step` (from 0) out of `steps`, as the schedule in the
-/// settings states: constant, adaptive, step, cosine, polynomial, square-root; each with warm-up.
-/// For adaptive it is the rate before the division by b, where b^2 is a growing sum of squared
-/// gradient norms.
+/// Returns the learning rate of step `step` (from 0) out of `steps`, by the schedule in the
+/// settings: constant, adaptive, step, cosine, polynomial or square-root, each with warm-up. The
+/// adaptive schedule divides its rate by b, the root of a growing sum of squared gradient norms;
+/// this function returns the rate before that division.
 double scheduled_rate(const Settings& settings, std::uint64_t steps, std::uint64_t steps_per_epoch,
                       std::uint64_t step);
 

@@ -19,7 +19,7 @@ using privacy::number;
 constexpr double kBoundRounding = 1e-9;
 /// Largest group of units in a certificate's table of epsilons: 1, 2, 4, 8 and 16 units.
 constexpr std::uint64_t kLargestGroup = 16;
-/// For groups the accountant uses intervals of the privacy loss that are this many times as wide.
+/// For groups, the accountant's intervals of the privacy loss are this many times as wide.
 constexpr double kGroupCoarseness = 10.0;
 
 class StatedBounds {
@@ -108,13 +108,13 @@ class StatedBounds {
     return o;
   }
 
-  /// Returns whether there is a known reason to have no table of groups. Its bounds hold only for
-  /// releases that were fixed in advance.
+  /// Returns whether there is a known reason to state no epsilons for groups: bounds for groups
+  /// exist only for releases that were fixed in advance, and not if rows were held out.
   bool has_reason(bool has_fresh_key) const {
     return c_.holdout || c_.order_fixed || c_.split || c_.lost_a_key() || has_fresh_key;
   }
-  /// Returns whether the stated epsilon is that of the settings, as after a key was lost and no
-  /// step was repeated.
+  /// Returns whether the stated epsilon is the whole budget of the settings. It is if a key was
+  /// lost, even if no step was repeated.
   bool epsilon_is_the_budgets() const {
     return s_.has("epsilon") && c_.training_epsilon == s_.number("epsilon");
   }

@@ -54,8 +54,8 @@ struct StatedNumbers {
   /// own part of the budget.
   std::optional<privacy::CountSplit> split;
 
-  /// Epsilon of all releases except the noisy number of examples; of all releases if the budget is
-  /// not divided (split is empty).
+  /// Epsilon for all releases except the noisy number of examples. If the budget is not divided
+  /// (split is empty), that number is included.
   double plan_epsilon() const { return split ? split->training_epsilon : training_epsilon; }
   /// Delta of the same releases as plan_epsilon().
   double plan_delta() const { return split ? split->training_delta : training_delta; }

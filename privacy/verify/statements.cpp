@@ -77,7 +77,7 @@ class Statements {
                      c.expected_batch);
   }
 
-  /// Number of releases by mechanism.
+  /// Number of releases for each mechanism (its exact text).
   using Counts = std::map<std::string, std::uint64_t>;
   static Counts counts_of(const std::vector<privacy::Release>& releases) {
     Counts counts;
@@ -114,8 +114,8 @@ class Statements {
   }
 
   /// Checks how the budget is divided. Everything planned with a noisy number of examples depends
-  /// on a release, so the budget was divided before it, by epsilon, delta and the rows of a unit
-  /// alone.
+  /// on that release. So the budget must be divided before it, and the parts must follow from
+  /// epsilon, delta and the maximum number of rows of a unit alone.
   void check_split() {
     if (c_.status == "refused" || c_.size_noise == 0.0) return;
     const auto& charged = charges_.ledger.split();
@@ -161,8 +161,8 @@ class Statements {
     }
   }
 
-  /// Checks the Renyi order of runs of earlier versions, which did not divide budgets: one order
-  /// for all releases, a function of the budget alone.
+  /// Checks the Renyi order of a run of an earlier version, in which the budget was not divided: it
+  /// is the same for all releases, and follows from the budget's epsilon and delta alone.
   void check_order() {
     if (!engine_ || !settings_.has("epsilon")) return;
     const double l = -std::log(c_.training_delta);
@@ -172,7 +172,8 @@ class Statements {
                      "certificate's order, from the budget", order, c_.order);
   }
 
-  /// Checks that after a lost key the promise is the budget, and for single units of privacy only.
+  /// Checks a run in which a key was lost: the certificate must promise the whole budget, and state
+  /// no epsilons for groups.
   void check_lost_keys(bool has_ledger) {
     const std::uint64_t lost = charges_.lost.size();
     const std::uint64_t stated = c_.keys_lost.value_or(0);

@@ -15,8 +15,8 @@ namespace cudp::verify {
 double sigma_of(const privacy::Mechanism& mechanism);
 /// Returns the sampling rate of examples; 1 if the mechanism uses all of them.
 double rate_of(const privacy::Mechanism& mechanism);
-/// Returns whether a mechanism is the noisy sum of all gradient norms that method DPIS releases at
-/// the start of an epoch.
+/// Returns whether a mechanism is DPIS's release of the noisy sum of all gradient norms, at the
+/// start of an epoch.
 bool is_epoch_total(const StatedNumbers& certificate, const privacy::Mechanism& mechanism);
 
 /// Returns the grid of an engine (the code that computes gradients): its sums of vectors with L2

@@ -91,9 +91,10 @@ void StepNumbers::check_rate(const transcript::Update& u, const transcript::Rele
                    at(u.step) + ", learning rate", rate, u.learning_rate);
 }
 
-/// Returns b^2 after a step of an adaptive learning rate: b^2 + max(beta |g|^2, nu), beta =
-/// max(weight / (1 + t mod epoch), 1), with g the noisy gradient. nullopt if earlier releases are
-/// not known.
+/// Returns b^2 after a step, for a learning rate that is divided by b: the earlier b^2 plus
+/// max(beta |g|^2, nu), with g the noisy gradient and beta = max(weight / (1 + t mod epoch), 1). t:
+/// index of the step; epoch: its number of steps; weight, nu: settings adaptive-weight and
+/// adaptive-least. nullopt if an earlier noisy gradient is missing.
 std::optional<double> StepNumbers::grown(const transcript::Update& u,
                                          const transcript::Release* released) {
   const auto before = steps_b2_.find(u.step);

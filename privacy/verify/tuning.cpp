@@ -18,7 +18,7 @@ using Tuning = privacy::Certificate::Tuning;
 /// Largest relative difference between an epsilon and the same one computed on another machine.
 constexpr double kSameEpsilon = 1e-6;
 
-/// Returns the number of uses of each mechanism.
+/// Returns the releases with equal mechanisms merged into one entry, whose counts are added.
 std::vector<privacy::Release> merged(const std::vector<privacy::Release>& releases) {
   std::vector<privacy::Release> all;
   for (const privacy::Release& release : releases) {
@@ -31,7 +31,7 @@ std::vector<privacy::Release> merged(const std::vector<privacy::Release>& releas
   return all;
 }
 
-/// Whether `allowed` has every release of `made` at least as often.
+/// Returns whether `allowed` contains each mechanism in `made` with at least the same count.
 bool includes(const std::vector<privacy::Release>& allowed,
               const std::vector<privacy::Release>& made) {
   const std::vector<privacy::Release> all = merged(allowed);
@@ -41,8 +41,9 @@ bool includes(const std::vector<privacy::Release>& allowed,
   });
 }
 
-/// Whether a part covers the released training: all of it, or what follows the number of examples
-/// if that is counted once for all trainings.
+/// Returns whether `part`, the spending stated for a candidate's training, covers the released
+/// training. If the number of examples is counted once for all trainings, the part need not cover
+/// it.
 bool covers(const privacy::RunSpending& part, const StatedNumbers& c) {
   const bool counted_once = c.tuning->count.has_value();
   if (const auto* planned = std::get_if<privacy::PlannedRun>(&part.run))
@@ -63,7 +64,8 @@ bool covers(const privacy::RunSpending& part, const StatedNumbers& c) {
   return spent >= filter.limit() * (1.0 - 1e-9) && part.failure >= c.failure;
 }
 
-/// Whether a part covers the released score. A unit that is held out decides nothing else.
+/// Returns whether `part`, the spending stated for a candidate's score, covers the released score:
+/// the figures of held-out rows.
 bool covers_score(const privacy::RunSpending& part, const StatedNumbers& c) {
   if (const auto* planned = std::get_if<privacy::PlannedRun>(&part.run))
     return includes(planned->releases,
@@ -73,8 +75,8 @@ bool covers_score(const privacy::RunSpending& part, const StatedNumbers& c) {
          stated->delta >= c.holdout->delta;
 }
 
-/// Checks that the budget was divided as before the number of examples was released, and that the
-/// released training has used this number.
+/// Checks that the budget was divided by the rule for all tunings (4 % of epsilon and 10 % of delta
+/// for the number of examples), and that the released training used this noisy number.
 void check_count(const privacy::CountSplit& count, const StatedNumbers& c,
                  std::vector<std::string>& wrong) {
   const auto same = [&](const char* what, double expected, double found) {
