@@ -13,7 +13,7 @@ std::string text(const Shape& s) {
          std::to_string(s.width);
 }
 
-/// Builds the layers in order, from the input's shape to the logits.
+/// Builds a Network layer by layer, from the input's shape to the logits.
 class Builder {
  public:
   Builder(Network& net, const Shape& input) : net_(net), shape_(input) {}
@@ -71,7 +71,8 @@ class Builder {
     return (size + 2 * pad - kernel) / stride + 1;
   }
 
-  /// Adds the next tensor of layer l.
+  /// Adds the next parameter tensor of layer l. fan_in, fan_out: numbers of inputs and outputs that
+  /// a weight connects, for its initialisation.
   void add_parameter(NetworkLayer& l, const std::string& name, std::vector<int> dims, int fan_in,
                      int fan_out, bool is_bias) {
     if (!names_.insert(name).second)

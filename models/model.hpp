@@ -19,11 +19,11 @@ struct ModelSpec {
   float huber = 1.0f;
 };
 
-/// One trainable tensor, a part of the vector of all parameters. Its layout and order are
-/// PyTorch's, so that a saved model can be loaded there by the names of its tensors: convolutions
+/// One trainable tensor, a slice of the vector of all parameters. Layout and order are those of
+/// PyTorch, so that a saved model can be loaded there by the names of its tensors: convolutions
 /// [out, in, kernel, kernel], dense layers [out, in], row-major.
 struct ParameterTensor {
-  std::string name;        ///< "conv1.weight"
+  std::string name;        ///< name in the released file, e.g. "conv1.weight"
   std::vector<int> shape;  ///< dimensions in the released file
   std::size_t offset = 0;  ///< index of its first number in the flat vector
   std::size_t size = 0;    ///< product of shape
@@ -48,10 +48,12 @@ struct NetworkLayer {
   Layer layer;
   Shape in;
   Shape out;
-  bool in_sequence = false;         ///< the input is a sequence as long as the text
-  bool out_sequence = false;        ///< the output is a sequence as long as the text
-  std::size_t first_parameter = 0;  ///< index into Network::parameters, or Network::frozen
-  std::size_t parameter_count = 0;  ///< number of tensors, consecutive there and in the flat vector
+  bool in_sequence = false;   ///< the input is a sequence as long as the text
+  bool out_sequence = false;  ///< the output is a sequence as long as the text
+  /// index of its first tensor in Network::parameters, or in Network::frozen
+  std::size_t first_parameter = 0;
+  /// number of its tensors, which are consecutive there and in the flat vector
+  std::size_t parameter_count = 0;
   int group = -1;       ///< index among trained layers, for per-layer clipping; -1: none
   bool frozen = false;  ///< its tensors are constants, in Network::frozen (models/freeze.hpp)
 

@@ -13,7 +13,8 @@
 namespace cudp {
 namespace {
 
-/// One layer's table in the TOML description. Its errors name source, line and key.
+/// The table of one layer in a TOML description of a network. Error messages name source, line and
+/// key.
 class LayerTable {
  public:
   LayerTable(const toml::table& table, const std::string& source)
@@ -66,7 +67,7 @@ class LayerTable {
     return static_cast<float>(*v);
   }
 
-  /// Returns the layer's factor of the learning rate.
+  /// Returns the factor on the layer's learning rate.
   float lr_scale() const {
     if (table_["lr_scale"].value<double>() == 0.0)
       fail("expected lr_scale > 0, found 0: a layer that is not trained is named by --freeze");
