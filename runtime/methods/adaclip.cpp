@@ -12,8 +12,9 @@
 namespace cudp {
 namespace {
 
-/// Throws InputError if the network has a trainable embedding. Subtracting m makes every coordinate
-/// of a gradient nonzero, so a table's gradient would no longer have only a few rows.
+/// Throws InputError if the network has a trainable embedding. AdaCliP subtracts m, its estimate of
+/// the mean gradient, and so makes every coordinate nonzero. The gradient of an embedding's table
+/// would then no longer have only a few nonzero rows, as the kernels require.
 void check_tables(const Network& network) {
   for (const NetworkLayer& l : network.layers)
     if (const auto* table = std::get_if<Embedding>(&l.layer);
@@ -22,9 +23,10 @@ void check_tables(const Network& network) {
                        table->name);
 }
 
-/// Throws InputError if max_variance is too large for the network. Terms x^2 / scale^2 below 2^-126
-/// are lost; for all d parameters together they must be negligible compared with the largest scale:
-/// d^2 h2 <= 2^104 (the error of dense_square counts 2^-20 of its value).
+/// Throws InputError if max_variance, h2 below, is too large for a network of d parameters. Of the
+/// transformed gradient x / scale, terms x^2 / scale^2 below 2^-126 are lost in float32. For all d
+/// parameters together they must be negligible: d^2 h2 <= 2^104 (the error of dense_square counts
+/// 2^-20 of its value).
 void check_variances(const Network& network, double max_variance) {
   const auto d = static_cast<double>(network.parameter_count);
   if (const double bound = 0x1p104 / (d * d); max_variance > bound)

@@ -13,14 +13,15 @@ enum class Calibration { accountant, theorem41 };
 
 struct AdpSgdOptions {
   bool constant_noise = false;
-  /// C in the rule alpha_t^2 = sqrt(b_0^2 + t C) for the noise of adaptive step sizes.
+  /// C in the noise of adaptive step sizes, alpha_t^2 = sqrt(b_0^2 + t C) (adp_noise()).
   double noise_growth = 1e-4;
   Calibration calibration = Calibration::accountant;
-  /// b_0^2, initial value of the accumulator b_t^2; the learning rate of step t is divided by b_t.
+  /// b_0^2: the learning rate of step t is divided by b_t, and this is the initial value of b_t^2.
   double adaptive_start = 20.0;
-  /// beta: step t adds beta times the squared norm of its noisy gradient to b_t^2.
+  /// beta: step t adds beta times the squared norm of its noisy gradient, but at least nu, to
+  /// b_t^2.
   double adaptive_weight = 1.0;
-  double adaptive_min = 1e-5;  ///< nu, minimum that a step adds to b_t^2
+  double adaptive_min = 1e-5;  ///< nu, the minimum that a step adds to b_t^2
 };
 
 /// ADP-SGD: Wu et al. 2021, "Adaptive Differentially Private Empirical Risk Minimization",
@@ -29,10 +30,12 @@ struct AdpSgdOptions {
 ///
 /// Differences from the paper:
 /// - Equation (3) has the step size in the noise twice. This follows Algorithm 1, line 6.
-/// - The paper's adaptive step sizes are a function of the raw private gradient, and would reveal
-/// it. Here they are a function of the released g~, which costs no privacy.
-/// - Sigma follows from composing the actual sequence of steps in the accountant. Theorem 4.1 is
-/// available to reproduce the paper's tables (theorem41_sigma).
+/// - The paper computes adaptive step sizes from the raw private gradient, which would reveal it.
+///   Here
+/// they are computed from the released noisy gradient, which costs no privacy.
+/// - The noise multiplier sigma follows from composing the actual sequence of steps in the
+///   accountant.
+/// Theorem 4.1 is available to reproduce the paper's tables (theorem41_sigma).
 class AdpSgd final : public EngineMethod {
  public:
   explicit AdpSgd(const MethodContext& context);
@@ -48,11 +51,11 @@ class AdpSgd final : public EngineMethod {
   bool is_adaptive() const { return config().schedule == ScheduleKind::adaptive; }
 };
 
-/// Returns alpha_t of method ADP-SGD; the noise of step t is proportional to it. b_{t+1} = eta /
-/// eta_t, where eta_t is the learning rate of step t, and eta that of the config. b_0^2 and C are
+/// Returns alpha_t of method ADP-SGD; the noise of step t is proportional to it. With eta the
+/// config's learning rate and eta_t that of step t, b_{t+1} = eta / eta_t. b_0^2 and C are
 /// AdpSgdOptions::adaptive_start and noise_growth. The rule follows from the config:
 ///   fixed learning rates       alpha_t^2 = b_{t+1}, the optimum of Theorem 4.2
-///   adaptive                   alpha_t^2 = sqrt(b_0^2 + t C), fixed ahead (Proposition 5.2)
+///   adaptive                   alpha_t^2 = sqrt(b_0^2 + t C), fixed in advance (Proposition 5.2)
 ///   adp-constant-noise         alpha_t = 1, which is DP-SGD
 double adp_noise(const TrainConfig& config, std::uint64_t steps, std::uint64_t steps_per_epoch,
                  std::uint64_t step);

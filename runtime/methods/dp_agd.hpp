@@ -16,14 +16,14 @@ namespace cudp {
 struct DpAgdSettings {
   double rho_gradient = 0.0;   ///< rho_ng, zCDP cost of a noisy gradient in the first iteration
   double rho_selection = 0.0;  ///< rho_nmax, zCDP cost of a noisy choice of a step size
-  /// rho_ng grows by the factor 1 + gamma whenever no step size reduces the objective.
+  /// Factor 1 + gamma by which rho_gradient grows whenever no step size reduces the objective.
   double gamma = 0.1;
   double gradient_clip = 3.0;  ///< C_grad, norm that gradients are clipped to
   double loss_clip = 3.0;      ///< C_obj, maximum that losses are clipped to
   double l2 = 0.001;           ///< lambda, weight of the regulariser
   SelectionNoise selection = SelectionNoise::gumbel;
 
-  /// m: number of step sizes among which the noisy choice is made, including 0
+  /// m: number of step sizes among which a noisy choice is made; one of them is 0
   int step_sizes = 20;
   double first_largest = 2.0;  ///< alpha_max, largest step size, in the first iteration
   int window = 10;             ///< tau, number of steps after which alpha_max is set again
@@ -32,9 +32,9 @@ struct DpAgdSettings {
   /// Factor by which alpha_max, the largest step size, is multiplied whenever no step size reduces
   /// the objective; 1 in the paper.
   double shrink = 1.0;
-  /// Sampling rate of mini-batches, in units of 2^-32; 0: every step uses all examples.
+  /// Sampling rate of the mini-batches, times 2^32; 0: every step uses all examples.
   std::uint64_t threshold = 0;
-  /// Public upper bound on the number of examples N. The LinearEngine that computes the sums must
+  /// Public upper bound on the number of examples. The LinearEngine that computes the sums must
   /// have been made with the same bound.
   double max_examples = 1.0;
 };

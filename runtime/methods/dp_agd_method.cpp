@@ -140,7 +140,8 @@ std::string DpAgdMethod::describe() const {
       square_ * settings_.rho_selection, settings_.gradient_clip, settings_.loss_clip);
 }
 
-/// Choices by Gumbel noise are exact (noisy_min.hpp), so they are no obstacle to a release.
+/// Returns a reason against releasing the model if step sizes are chosen with Laplace noise, whose
+/// proof is for real numbers only. Choices with Gumbel noise are exact (noisy_min.hpp).
 std::vector<std::string> DpAgdMethod::obstacles() const {
   if (settings_.selection == SelectionNoise::gumbel) return {};
   return {real_numbers_obstacle("noisy-min laplace")};
@@ -190,22 +191,24 @@ void DpAgdMethod::restore(const TrainingInputs& inputs, const MethodState& state
   state_.rho = j.at("rho").get<double>();
 }
 
-/// A filter counts every release as at least what the method counts, up to rounding.
+/// Returns whether the filter's total cost is at least the epsilon that the run reported. The
+/// filter counts at least as much for every release as the method, up to rounding.
 bool DpAgdMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t, double epsilon) const {
   const double rho = limit_ * (1.0 - privacy::Filter(ledger).remaining());
   return privacy::epsilon_from_zcdp(rho * (1.0 + 1e-9), budget_.delta) >=
          std::min(epsilon, budget_.epsilon) * (1.0 - 1e-9);
 }
 
-/// With k examples in a unit, a release of zCDP cost rho costs at most rho / k^2 if neighbours
-/// differ by one example, with Gaussian noise or a choice by Gumbel noise. An epsilon-DP release
-/// costs at most rho / k, because epsilon tanh(epsilon / 2) grows at least linearly.
+/// Divides the budget's rho for units of k examples (square_ = k^2) by what one example costs less.
+/// With Gaussian noise, or a choice by Gumbel noise, that is k^2. For an epsilon-DP release it is
+/// at least k, because epsilon tanh(epsilon / 2) grows at least linearly.
 double DpAgdMethod::epsilon_of_one_example() const {
   const double share = settings_.selection == SelectionNoise::gumbel ? square_ : std::sqrt(square_);
   return privacy::epsilon_from_zcdp(limit_ / share * (1.0 + 1e-12), budget_.delta);
 }
 
-/// Releases that were made after the state was saved stay charged, but their results are lost.
+/// Continues under a new key. Releases made after the state was saved stay charged, although their
+/// results are lost.
 void DpAgdMethod::fresh_key(PrivacyBudget& budget, std::uint64_t) {
   budget.fresh_key(state_.releases);
   state_.rho = (limit_ - budget.left()) / square_;

@@ -31,11 +31,11 @@ struct DpAgdOptions {
   std::int64_t mini_batch = 0;
 };
 
-/// Returns the privacy budget of a run, to be enforced by a zCDP filter: the config's epsilon, at
-/// its delta less the part reserved for bounds that may fail. With the classical conversion, the
-/// paper's equation (5) gives the rho that may be spent, (sqrt(ln(1/delta) + epsilon) -
-/// sqrt(ln(1/delta)))^2; the budget then has the smaller epsilon that this rho costs by the tight
-/// conversion. unit_rows: maximum number of examples of one unit of privacy.
+/// Returns the run's privacy budget, which a zCDP filter enforces: the config's epsilon, at its
+/// delta less the part reserved for bounds that may fail. If the config asks for the classical
+/// conversion, at most rho = (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2 may be spent (the
+/// paper's equation (5)); the budget's epsilon is then the one to which the tight conversion takes
+/// this rho. unit_rows: maximum number of examples of one unit of privacy.
 privacy::Budget dp_agd_budget(const TrainConfig& config, std::uint64_t unit_rows = 1);
 
 /// Returns DP-AGD's settings for a total zCDP budget of rho. examples: number of training examples,

@@ -18,14 +18,14 @@
 namespace cudp {
 namespace {
 
-/// Relative margin for the rounding error of a sampling rate: of two probabilities that are rounded
-/// to 2^-32, and of their factors in double. (importance.hpp rounds down by more.)
+/// Relative margin for the rounding error of a sampling rate: two probabilities are rounded to
+/// multiples of 2^-32, and their factors to double. (importance.hpp rounds down by more.)
 constexpr double kRounding = 1e-9;
-/// Relative rounding error of the standard deviation sigma_K C. (The norms are rounded towards zero
-/// and summed exactly, so they need no margin.)
+/// Relative rounding error of sigma_K C, the standard deviation of the noise on the sum of gradient
+/// norms. (The norms are rounded towards zero and summed exactly, so they need no margin.)
 constexpr double kSumRounding = 0x1p-51;
-/// Resolution of gradient norms in their noisy sum: 2^-30 of the norm they are clipped to, or 2^-36
-/// of the noise if that is coarser.
+/// Gradient norms are rounded to 2^-kNormBits of the norm they are clipped to before they are
+/// summed, or to 2^-36 of the noise on the sum if that is coarser.
 constexpr int kNormBits = 30;
 constexpr int kNoiseBits = 36;
 /// Maximum sampling rate, below 1 so that no example is certain to be drawn.
@@ -85,9 +85,9 @@ void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
   if (state.array("norms").size() != inputs.train.size()) engine().measure_norms();
 }
 
-/// Restarts the current epoch at this step: the rows, and their norms, may differ from those of the
-/// epoch's total. Its releases are charged again, and the noise of its remaining steps follows from
-/// what the filter has left.
+/// Restarts the current epoch at this step under a new key. The rows and their gradient norms may
+/// differ from those that the epoch's released sum is about, so the releases at its start are made
+/// and charged again. The noise of its remaining steps follows from the budget that is left.
 void Dpis::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   epoch_.epoch = DpisEpoch::kNone;  // read by ledger_index
   EngineMethod::fresh_key(budget, step);
@@ -164,10 +164,10 @@ double Dpis::next_clip(std::uint64_t epoch, std::uint64_t number) {
   return std::clamp(options().lambda * total / size(), 1e-3 * plan().clip_norm, max_clip);
 }
 
-/// Releases the noisy sum of gradient norms, each clipped to max_norm. The sum is computed in
-/// multiples of a grid, which depends on public numbers only, so that the noise is at most 2^37
-/// grid steps and max_norm at most 2^31. Adding one example changes the sum of norms, rounded to
-/// the grid, by at most max_norm.
+/// Computes the sum of gradient norms, each clipped to max_norm, in integer multiples of a grid,
+/// and releases it with noise. The grid depends on public numbers only; the noise is at most 2^37
+/// grid steps and max_norm at most 2^31. One more example changes the rounded sum by at most
+/// max_norm.
 double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
                          std::uint64_t number, double max_norm) {
   const double noise = plan().epoch_noise * max_norm * (1.0 + kSumRounding);
@@ -185,9 +185,11 @@ double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
                         sum);
 }
 
-/// Sets sigma_G to the smallest value that the remaining budget `left` pays for. It assumes that
-/// all later epochs are like the worst case K~ = N~ C (in the first phase of the training), or like
-/// this one (afterwards).
+/// Sets sigma_G, the noise multiplier of the epoch's steps, to the smallest value for which the
+/// remaining budget `left` pays for all later steps. first: next step. All later epochs are taken
+/// to be like the worst case K~ = N~ C (in the first phase of the training), or like this one
+/// (afterwards); K~: noisy sum of gradient norms, N~: number of examples, C: clipping norm. Returns
+/// false if no value suffices.
 bool Dpis::choose_sigma(std::uint64_t first, double left) {
   const std::uint64_t now = prepared_until(first) - first;
   const std::uint64_t later = plan().steps - first - now;

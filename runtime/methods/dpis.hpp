@@ -14,17 +14,18 @@ struct DpisOptions {
   /// k: about k times the batch size of examples are drawn first, with probabilities from their
   /// older gradient norms; each is then accepted or rejected by its current norm.
   double multiple = 5.0;
-  /// g_L / C: smallest gradient norm that sampling probabilities use, relative to the clipping norm
-  /// C. Examples with a smaller norm are drawn as if they had this one.
+  /// g_L / C: smallest gradient norm that sampling probabilities use, as a fraction of the clipping
+  /// norm C. An example with a smaller norm is drawn as if it had this one.
   double floor = 0.01;
-  /// sigma_K / N~: standard deviation of the noise on the sum of gradient norms, relative to the
-  /// clipping norm and the number of examples N~.
+  /// sigma_K / N~: standard deviation of the noise on the sum of gradient norms, divided by
+  /// clipping norm and number of examples N~.
   double total_noise = 0.02;
-  /// Fraction of the epochs, counted from the first, whose noise is chosen as if every later epoch
-  /// had the worst case, all gradient norms C. The noise of the other epochs is chosen as if later
-  /// epochs were like the current one.
+  /// Fraction of the epochs, counted from the first, in which the noise is chosen for the worst
+  /// case that all gradients in later epochs have norm C. Afterwards later epochs are taken to be
+  /// like the current one.
   double first_phase = 0.8;
-  /// Set the clipping norm of the next epoch to lambda K*_e / N~, K*_e a noisy sum of norms.
+  /// Whether the clipping norm of the next epoch is lambda times the noisy mean norm, K*_e / N~,
+  /// where K*_e is a noisy sum of gradient norms.
   bool adaptive_clip = false;
   double lambda = 1.0;
 };
@@ -36,28 +37,32 @@ struct DpisEpoch {
   double clip_norm = 0.0;       ///< C_e, clipping norm of the epoch
   double total = 0.0;           ///< K~, noisy sum of the gradient norms of all examples
   double sigma = 0.0;           ///< sigma_G, noise multiplier of the steps
-  /// Part of the budget, as Renyi divergence, that is left after all releases of this epoch.
+  /// Budget, as a Renyi divergence [nats], that is left after all releases of this epoch.
   double left = 0.0;
 };
 
 /// DPIS: Wei, Bao, Xiao, Yang 2022, "DPIS: An enhanced mechanism for differentially private SGD
 /// with importance sampling", Algorithm 1. Examples are sampled with probabilities proportional to
 /// their gradient norms, and the sampled gradients are scaled to equal norms. So the noise is
-/// proportional to the mean norm K~ / N~, instead of the clipping norm C.
+/// proportional to the mean norm K~ / N~ instead of the clipping norm C. K~: noisy sum of all
+/// gradient norms; N~: number of examples, noisy if it is private; b: expected batch size.
 ///
 /// Differences from the paper:
 /// - The weight of an example is b / (N~ P(included)), as in equation (7); line 26 lacks the b.
-/// - ghat, the norm that an example is drawn by, is capped at K~ / b, where the draw is certain.
-/// The paper assumes K~ > k b C; without that a weighted norm exceeds K~ / N~, on which the proof
+/// - The norm by which an example is drawn is capped at K~ / b, where it is certain to be drawn.
+///   The
+/// paper assumes K~ > k b C; without that a weighted norm can exceed K~ / N~, on which the proof
 /// rests.
 /// - K', the noisy sum of norms, is over all examples (p_K = 1), whose norms are known at the start
-/// of an epoch. With p_K < 1 equation (11) has sensitivity C / p_K, but equation (19) accounts for
-/// C.
-/// - sigma_G depends on noisy releases, so the composition is adaptive. A Renyi filter admits every
-/// release (privacy/filter.hpp), at the best order of the worst-case plan, fixed before training.
-/// - N~ is the run's own size: N if that is public, else the noisy one that the run pays for.
-/// Accepted gradients are summed at norm 1. The step's 1 / b is K~ / (N~ b), and the noise
-/// multiplier s = sigma_G C N~ / K~.
+///   of an
+/// epoch. With p_K < 1 equation (11) has sensitivity C / p_K, but equation (19) accounts for C.
+/// - The steps' noise multiplier sigma_G depends on noisy releases, so the composition is adaptive.
+///   A
+/// Renyi filter admits every release (privacy/filter.hpp), at the best order of the worst-case
+/// plan, which is fixed before training.
+/// - Accepted gradients are summed at norm 1. The sum is multiplied by K~ / (N~ b) instead of 1 /
+///   b, and
+/// its noise multiplier is s = sigma_G C N~ / K~.
 class Dpis final : public EngineMethod {
  public:
   explicit Dpis(const MethodContext& context);
@@ -77,9 +82,11 @@ class Dpis final : public EngineMethod {
   /// Returns the parameters of the epoch that prepare() was last called for.
   const DpisEpoch& epoch() const { return epoch_; }
   ImportanceRule rule() const;
-  /// q_e = b C / K~, an upper bound on the inclusion probability of every example.
+  /// q_e = b C / K~, an upper bound on the probability with which an example is in a batch of this
+  /// epoch.
   double rate() const;
-  /// s_e = sigma_G C N~ / K~, noise multiplier of a step that sums gradients of norm 1.
+  /// s_e = sigma_G C N~ / K~, noise multiplier of this epoch's steps, which sum gradients of norm
+  /// 1.
   double noise_multiplier() const;
 
  protected:

@@ -12,8 +12,8 @@
 namespace cudp {
 namespace {
 
-/// Valid range of the share of 1 / sigma^2 that the noisy count gets. Outside it, the noise of one
-/// of the two releases does not fit its grid.
+/// Valid range of the fraction of 1 / sigma^2 that the noisy count gets. Outside of it, the noise
+/// of one of the two releases would be too small or too large for its grid.
 constexpr option_rows::Range kNoiseShare{
     .low = 1e-6, .high = 1.0 - 1e-6, .text = "a number of 1e-6 to 1 - 1e-6"};
 
@@ -81,8 +81,9 @@ void DpSgdQuantile::train_watched(std::uint64_t t) {
   clip_norm_ = next_clip(rule(), clip_norm_, units_of(noisy, rule().grid));
 }
 
-/// Describes the release of the count in step t. The exact sums are multiples of 1/2, so the grid
-/// is 1/2, or a smaller power of two if the noise would be too few steps of 1/2.
+/// Returns the description of the release of the count in step t. Exact counts are multiples of
+/// 1/2, so the grid is 1/2, or a smaller power of two if the noise would otherwise be too few grid
+/// steps.
 GaussianRelease DpSgdQuantile::count_release(std::uint64_t t) const {
   return {.name = "count of the gradients that were not clipped",
           .purpose = Stream::clipped_count,

@@ -9,35 +9,35 @@
 namespace cudp {
 
 struct QuantileOptions {
-  /// gamma: the clipping norm C tracks the gamma-quantile of the gradients' norms.
+  /// gamma: the clipping norm follows the gamma-quantile of the gradients' norms.
   double target = 0.5;
-  double lr = 0.2;  ///< eta_C, learning rate of log C, C the clipping norm
-  /// s: share of the privacy cost, as 1 / sigma^2, that the noisy count of unclipped gradients
-  /// gets. The sum of gradients gets 1 - s.
+  double lr = 0.2;  ///< eta_C, learning rate of the logarithm of the clipping norm C
+  /// s: fraction of the privacy cost, as 1 / sigma^2, that is spent on the noisy count of unclipped
+  /// gradients. The sum of gradients gets 1 - s.
   double noise_share = 0.01;
   double min_clip = 1e-3;  ///< public lower bound of C; max_clip is the upper one
   double max_clip = 1e3;
-  /// Divide the noisy mean gradient g~ of a step by the clipping norm C_t.
+  /// Whether a step uses its noisy mean gradient divided by its clipping norm C_t.
   bool normalised = false;
 };
 
-/// DP-SGD whose clipping norm tracks a quantile of the gradients' norms: Andrew, Thakkar,
+/// DP-SGD whose clipping norm follows a quantile of the gradients' norms: Andrew, Thakkar,
 /// Ramaswamy, McMahan 2021 (arXiv:1905.03871), Algorithm 1, for examples instead of users, with
 /// Poisson batches.
 ///
-/// A step releases two noisy sums over one batch. g_i is the gradient of example i, C_t the
-/// clipping norm. Together they have sensitivity 1:
-///   - the sum of clipped gradients over C_t, noise z_g = sigma / sqrt(1 - s),
-///   - the sum of b_i - 1/2, b_i = 1 if |g_i| <= C_t, which one example changes by 1/2: noise
-///     sigma_b = sigma / (2 sqrt(s)).
-/// 1 / z_g^2 + 1 / (2 sigma_b)^2 = 1 / sigma^2 (their Theorem 1), so both are one Gaussian
-/// mechanism with noise multiplier sigma; s is --quantile-noise. Then
+/// A step releases two noisy sums over one batch. g_i: gradient of example i; C_t: clipping norm;
+/// b: expected batch size; s: --quantile-noise; gamma, eta_C: QuantileOptions.
+///   - The sum of clipped gradients / C_t, with noise z_g = sigma / sqrt(1 - s).
+///   - The sum of b_i - 1/2, with b_i = 1 if |g_i| <= C_t, else 0. One example changes it by 1/2.
+///     Its noise is sigma_b = sigma / (2 sqrt(s)).
+/// Because 1 / z_g^2 + 1 / (2 sigma_b)^2 = 1 / sigma^2 (their Theorem 1), both are one Gaussian
+/// mechanism with noise multiplier sigma. The next clipping norm
 ///   C_{t+1} = C_t exp(-eta_C (count / b + 1/2 - gamma)), within public bounds,
-/// is a function of released values. C_1 is --clip.
+/// depends on released values only; `count` is the second noisy sum. C_1 is --clip.
 ///
 /// Difference from the paper: a gradient that is not finite counts as clipped, and contributes
-/// nothing to the sum. With --quantile-normalise a step uses g~ / C_t instead of g~, so that it
-/// does not shrink with the gradients (the normalisation of automatic clipping, Bu et al. 2022,
+/// nothing to the sum. With --quantile-normalise a step divides its noisy gradient by C_t, so that
+/// steps do not shrink with the gradients (the normalisation of automatic clipping, Bu et al. 2022,
 /// with C_t instead of the example's own norm).
 class DpSgdQuantile final : public EngineMethod {
  public:

@@ -130,9 +130,9 @@ MethodState EngineMethod::state() const {
   return state;
 }
 
-/// Continues from a checkpoint, with the plan that it stores, bit for bit, because another
-/// processor may round a logarithm differently. Only the sensitivity may rise to the one computed
-/// here, because a sum on another backend may have a larger rounding error.
+/// Continues from a checkpoint, with exactly the plan that it stores: computed again on another
+/// processor, a logarithm might round differently. Only the sensitivity may rise to the one
+/// computed here, because sums on another backend may have a larger rounding error.
 void EngineMethod::restore(const TrainingInputs& inputs, const MethodState& state) {
   const double sensitivity = plan_.sensitivity;
   PrivacyPlan stored = decode_plan(state.numbers.at("plan"));
@@ -154,10 +154,11 @@ bool EngineMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t ste
   return ledger.authorised_until() >= ledger_until(step);
 }
 
-/// When a run stops, or its key is lost or renewed, the step may have been chosen by looking at
-/// released values, so the list of releases is no longer fixed in advance. A budget still bounds
-/// them in two cases only: if all are equal, so that only their number was chosen, or if their
-/// divergences are added at an order fixed in advance (privacy/README.md).
+/// Continues with a new key, if the budget still bounds all releases. The step at which a run
+/// stops, or its key is lost or renewed, may have been chosen by looking at released values, so the
+/// list of releases is no longer fixed in advance. A budget bounds them in two cases only: all are
+/// equal, so that only their number was chosen; or their divergences are added at a Renyi order
+/// fixed in advance (privacy/README.md).
 void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   if (!config().epsilon)
     throw BudgetError("without --epsilon nothing bounds what repeated steps spend");
@@ -169,8 +170,8 @@ void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   context_.key_was_lost = true;
 }
 
-/// Includes repeated steps: under a key other than the first one, steps are charged again, so the
-/// budget may be spent before the planned last step.
+/// Returns the number of steps that the budget allows. Steps repeated under another key than the
+/// first one are charged again, so the budget may be spent before the planned last step.
 std::uint64_t EngineMethod::last_step(const PrivacyBudget& budget, std::uint64_t step) const {
   const std::uint64_t allowed = plan_.steps_until(budget.ledger().authorised_until());
   if (budget.filter() != nullptr) return plan_.steps;  // the filter decides as training continues
@@ -263,7 +264,7 @@ std::string EngineMethod::mechanism() const {
 }
 
 /// Returns the number of steps that were charged: all releases except those before the first step
-/// and those of epochs.
+/// and those at the start of epochs.
 std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
   const privacy::Mechanism of_epoch = privacy::Gaussian{plan_.epoch_noise};
   std::uint64_t steps = 0;
@@ -273,7 +274,8 @@ std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
   return steps - plan_.before.size();
 }
 
-/// Bounds epsilon for k units of privacy together by that of k times as many examples.
+/// Bounds epsilon for k units of privacy together, by counting k times as many examples as one unit
+/// has.
 std::optional<privacy::Groups> EngineMethod::groups(const privacy::Ledger& ledger) const {
   if (!is_fixed_ahead())
     return privacy::Groups{.bounds = {},
@@ -341,8 +343,8 @@ privacy::Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint6
           .how = std::move(sums)};
 }
 
-/// Returns the ledger with the charges of future steps. If a filter enforces the budget, returns it
-/// unchanged, because they are not known.
+/// Returns the ledger with the charges of future steps added. If a filter enforces the budget,
+/// returns it unchanged, because future charges are not known.
 privacy::Ledger EngineMethod::planned(privacy::Ledger ledger, std::uint64_t last) const {
   if (ledger.budget()) return ledger;
   std::uint64_t number = ledger.authorised_until();

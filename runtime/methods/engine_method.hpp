@@ -89,8 +89,8 @@ class EngineMethod : public Method {
   void pass_gate(std::uint64_t first, std::uint64_t last) const;
   /// Returns the index of a step's release in the ledger.
   virtual std::uint64_t ledger_index(std::uint64_t step) const { return plan_.release_of(step); }
-  /// Returns how many releases the ledger has up to and including the last one that a step before
-  /// `step` is part of.
+  /// Returns the number of the ledger's releases that steps before `step` have used: up to and
+  /// including the release that the last of them belongs to.
   std::uint64_t ledger_until(std::uint64_t step) const {
     return plan_.epoch_steps > 0 ? plan_.releases_until(step) : ledger_index(step);
   }

@@ -17,8 +17,8 @@ bool uses(const Network& network, Activation kind) {
   });
 }
 
-/// Returns whether the network has a single layer with parameters, which acts on the data directly
-/// (a linear model).
+/// Returns whether the network is a linear model: a single layer has parameters, and that layer is
+/// dense or a convolution.
 bool is_linear(const Network& network) {
   return network.groups == 1 && std::ranges::any_of(network.layers, [](const NetworkLayer& l) {
            return l.has_parameters() && (std::holds_alternative<Dense>(l.layer) ||
@@ -26,7 +26,7 @@ bool is_linear(const Network& network) {
          });
 }
 
-/// Draws the initial weights of one layer into tensors that are zero.
+/// Draws the initial weights of one layer. Requires that the layer's parameters in `weights` are 0.
 class LayerInitialiser {
  public:
   LayerInitialiser(const Network& network, Generator generator, const RandomKey& key,

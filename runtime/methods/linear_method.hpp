@@ -24,8 +24,9 @@ struct LinearProblem {
   Loss loss = Loss::logistic;
   int dimension = 0;          ///< number of features + 1
   double examples = 1.0;      ///< number of examples N, or a noisy N if it is private
-  double max_examples = 1.0;  ///< public upper bound on N
-  /// Mu in Gaussian DP of the run's releases before this training, for one example.
+  double max_examples = 1.0;  ///< public upper bound on the number of examples
+  /// mu of the single Gaussian mechanism (Gaussian DP) that is equivalent to all releases of the
+  /// run before this training, for neighbours that differ by one example.
   double mu_before = 0.0;
   double unit_rows = 1.0;  ///< maximum number of examples of one unit of privacy
   bool size_is_public = true;

@@ -36,8 +36,8 @@ Real inner_product(std::span<const float> x, const Real* w) {
 
 template <class Real>
 struct Derivatives {
-  Real first;   ///< phi'
-  Real second;  ///< phi''
+  Real first;   ///< phi', derivative of the loss phi(m) in the margin m
+  Real second;  ///< phi'', second derivative of the loss phi(m)
 };
 
 template <class Real>
@@ -55,8 +55,8 @@ Derivatives<Real> loss_derivatives(const RiskSettings& s, Real m) {
   return {-corner / (2 * h), one / (2 * h)};
 }
 
-/// Returns phi' and phi'' of the weighted loss of an example at margin m. scale: the example's
-/// scale, whose sign is that of the label.
+/// Returns the derivatives of an example's weighted loss at margin m. The sign of `scale` is the
+/// example's label, which selects the class weight.
 template <class Real>
 Derivatives<Real> derivatives(const RiskSettings& s, Real m, double scale) {
   const Derivatives<Real> d = loss_derivatives(s, m);
@@ -175,11 +175,12 @@ Vector LinearRisk::curvature_product(std::span<const double> p) {
   });
 }
 
-/// Derivation, for unit roundoff u and |v| <= 1. The error of a margin is at most (d + 4) u |w|; it
-/// changes phi' by at most the curvature times that, and computing the weighted phi' adds a few u.
-/// A term c v has three roundings. Summing a block's terms and the blocks takes at most kBlock +
-/// blocks additions; each partial sum is at most the sum of the terms' norms, at most n. Everything
-/// is doubled to cover terms of second order.
+/// Derivation, for unit roundoff u, d = dimension and examples |v| <= 1. A margin v . w has an
+/// error of at most (d + 4) u |w|, which changes phi', the loss's derivative, by at most the
+/// curvature times that; computing the weighted phi' adds a few u. A term phi' v has three
+/// roundings. Summing a block's terms and the blocks takes at most kBlock + blocks additions, and
+/// each partial sum is at most n, the sum of the terms' norms. Everything is doubled to cover terms
+/// of second order.
 double risk_rounding(const RiskSettings& settings, std::size_t dimension, double norm,
                      double unit) {
   const double n = settings.max_examples;
@@ -194,7 +195,7 @@ constexpr double kUnit = 0x1p-53;
 constexpr double kExtendedUnit =
     0.5 * static_cast<double>(std::numeric_limits<Extended>::epsilon());
 
-/// Bounds on the objective J that hold for every data set within the settings.
+/// Bounds on the objective J (RiskProblem) that hold for every data set within the settings.
 struct Bounds {
   double smoothness;  ///< L, Lipschitz constant of J's gradient
   double farthest;    ///< W, maximum distance of J's minimum from 0
@@ -207,7 +208,7 @@ Bounds bounds_of(const RiskSettings& s, const RiskProblem& p) {
           (b + std::sqrt(b * b + 2.0 * p.regulariser * s.max_examples * at_zero)) / p.regulariser};
 }
 
-/// Gradient of the objective J, and a bound on its rounding error.
+/// Gradient of the objective J (RiskProblem) at some weights, and a bound on its rounding error.
 template <class Real>
 struct JGradient {
   std::vector<Real> value;
@@ -230,7 +231,9 @@ JGradient<Real> gradient_at(LinearRisk& risk, const RiskProblem& p, const std::v
   return g;
 }
 
-/// Returns p with |(H + regulariser I) p + g| <= share |g|, or the best p after max_steps products.
+/// Returns an approximate Newton direction, by conjugate gradients: p with |(H + regulariser I) p +
+/// g| <= share |g|, where H is the Hessian of the risk at the last gradient() call and g the
+/// gradient. Returns the last p if that takes more than max_steps products with H.
 Vector newton_direction(LinearRisk& risk, double regulariser, const Vector& g, double share,
                         int max_steps) {
   Vector p(g.size(), 0.0);

@@ -17,8 +17,9 @@ using Extended = long double;
 /// Settings of the empirical risk (sum of losses) of a linear two-class model.
 struct RiskSettings {
   Loss loss = Loss::logistic;  ///< logistic, or hinge, which is smoothed
-  /// R: an example with features x and label y (-1 or 1) is v = y (x, 1) / max(R, |(x, 1)|), so
-  /// |v| <= 1. With R <= 1 every |v| = 1.
+  /// R: an example with features x and label y (-1 or 1) is the vector v = y (x, 1) / max(R, |(x,
+  /// 1)|), so
+  /// v| <= 1. With R <= 1, |v| = 1 for every example.
   double max_norm = 1.0;
   double huber = 0.5;  ///< h: half the width of the part of the hinge loss that is rounded off
   double max_examples = 1.0;  ///< public upper bound on the number of examples
@@ -47,7 +48,7 @@ class LinearRisk {
   /// Returns d, the number of features + 1.
   std::size_t dimension() const { return dimension_; }
 
-  /// Returns the gradient at w [d]. curvature_product then refers to this w.
+  /// Returns the gradient at w, [d]. Later calls of curvature_product() use this w.
   std::vector<double> gradient(std::span<const double> w);
   /// Returns the product of a vector p with the Hessian at the weights of the last gradient() call,
   /// [d].
@@ -92,17 +93,18 @@ struct RiskProblem {
   double tolerance = 0.0;  ///< norm of the gradient of J at which a solver may stop
 };
 
-/// Returns a number of iterations after which gradient descent provably has a gradient within
-/// problem.tolerance, rounding included, on every data set within `settings`. Returns nullopt if
-/// there is no proof, or if it takes more than 10^7 iterations. Depends on public numbers only.
+/// Returns a number of iterations after which gradient descent provably has a gradient of norm at
+/// most problem.tolerance, rounding included, on every data set within `settings`. Returns nullopt
+/// if there is no proof, or if it takes more than 10^7 iterations. Depends on public numbers only.
 ///
-/// With n <= settings.max_examples examples J is L-smooth, L = curvature max_examples +
-/// regulariser, and its minimum is at most W from 0, because J(w*) <= J(0). Descent from 0 makes
-/// steps of gradient / L. Its gradients have a rounding error of at most e, and its steps are
-/// rounded in the type Extended with unit roundoff u. Each step reduces the distance by the factor
-/// 1 - 1 / kappa, kappa = L / regulariser, up to e / L and 10 u W. After kappa ln(4 L W /
-/// tolerance) steps the gradient is at most tolerance / 4 + kappa e + 10 u kappa L W. The measured
-/// gradient is at most 2 e more, and 3 L W 2^-53 more if weights are rounded to double at the end.
+/// With at most settings.max_examples examples, J's gradient has Lipschitz constant L = curvature
+/// max_examples + regulariser, and J's minimum w* is at most W from 0, because J(w*) <= J(0).
+/// Descent from 0 makes steps of gradient / L. Its gradients have a rounding error of at most e,
+/// and its steps are rounded in the type Extended, whose unit roundoff is u. Each step reduces the
+/// distance to w* by the factor 1 - 1 / kappa, kappa = L / regulariser, up to e / L and 10 u W.
+/// After kappa ln(4 L W / tolerance) steps the gradient is at most tolerance / 4 + kappa e + 10 u
+/// kappa L W. The measured gradient is at most 2 e more, and 3 L W 2^-53 more because weights are
+/// rounded to double at the end.
 std::optional<std::uint64_t> iterations_for_all_data(const RiskSettings& settings,
                                                      std::size_t dimension,
                                                      const RiskProblem& problem);

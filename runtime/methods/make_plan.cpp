@@ -23,7 +23,8 @@ void check_clip(const Network& network, Clipping clipping, double clip_norm) {
                     min_clip, network.parameter_count, clip_norm));
 }
 
-/// Throws InputError unless examples can be allocated to the steps of an epoch.
+/// Throws InputError unless random allocation, which puts each example into one random step of each
+/// epoch, is possible with these settings and this number of steps.
 void check_epoch(const MethodContext& context, std::uint64_t steps) {
   const TrainingSize& size = context.size;
   if (size.unit_rows > 1)
@@ -100,8 +101,8 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan) 
 
 namespace {
 
-/// Returns the noise multiplier to use: at least the smallest one that is allowed, because more
-/// noise never costs privacy. A multiplier given by the user is returned unchanged.
+/// Returns the noise multiplier that the plan needs, raised to the smallest one allowed for any
+/// step; more noise never costs privacy. A multiplier given by the user is returned unchanged.
 double allowed_noise_multiplier(const TrainConfig& config, const PrivacyPlan& plan) {
   const double needed = noise_multiplier_for(config, plan);
   if (config.sigma) return needed;

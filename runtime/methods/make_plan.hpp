@@ -46,8 +46,8 @@ double filter_order(PrivacyPlan plan);
 /// meaningful and config.allow_weak_privacy is not set.
 void check_budget(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Returns the largest number of steps that, with the releases `already` made, stay within epsilon.
-/// The steps begin with step `first`; the result is at most `wanted`.
+/// Returns the largest number of steps, at most `wanted`, that stay within epsilon together with
+/// the releases `already` made. The steps begin with step `first`.
 std::uint64_t affordable_steps(const PrivacyPlan& plan, std::span<const privacy::Release> already,
                                double epsilon, std::uint64_t first, std::uint64_t wanted);
 

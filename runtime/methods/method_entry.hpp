@@ -51,7 +51,7 @@ struct MethodEntry {
   /// Null: the general defaults apply.
   void (*defaults)(TrainConfig&) = nullptr;
   /// Computes settings that follow from others. Called after all settings were read. Throws
-  /// InputError if they are inconsistent. Null: nothing to compute.
+  /// InputError if settings contradict each other. Null: nothing to compute.
   void (*complete)(TrainConfig&) = nullptr;
   /// Adapts the config to the network and to the format of the data (columns and types, no private
   /// rows). Throws InputError if the method cannot train this network with these settings. Null:

@@ -35,8 +35,9 @@ struct Interval {
   Real high;
 };
 
-/// Returns the indices of the `count` smallest of the numbers in these intervals, in order. Returns
-/// nullopt if intervals overlap so that the order is not certain.
+/// Returns the indices of the `count` smallest numbers, in ascending order of the numbers, given an
+/// interval that contains each of them. Returns nullopt if overlapping intervals leave the order
+/// open.
 template <class Real>
 std::optional<std::vector<std::size_t>> order_of(const std::vector<Interval<Real>>& all,
                                                  std::size_t count) {
@@ -57,14 +58,13 @@ double min_of(std::span<const double> scores) {
 
 }  // namespace
 
-/// Error analysis, for E = -ln U and a uniform U. Let m be the first 64 bits: U in [m, m + 1] 2^-64
-/// and 2^44 <= m <= 2^64 - 2^44.
-///   Digits after the first 64 change U by at most 2^-44 of its value. They change E by at
-///   most 2^-44 if U < 1/2, where E > ln 2; and by at most 2^-63 if U >= 1/2, where E > 2^-20. In
-///   both cases that is below 2^-42 of E.
-///   Rounding m or 2^64 - m to double, log and log1p (a few units in the last place) change E by
-///   2^-49 of its value, the outer log itself by 2^-49 of |ln E|, the product by 2^-50 of its
-///   value.
+/// Error analysis, for E = -ln U and a uniform U in (0, 1). Let m be the first 64 bits of U, so
+/// that U is in [m, m + 1] 2^-64, and 2^44 <= m <= 2^64 - 2^44.
+///   Later bits change U by at most 2^-44 of its value. They change E by at most 2^-44 if U < 1/2,
+///   where E > ln 2; and by at most 2^-63 if U >= 1/2, where E > 2^-20. In both cases that is below
+///   2^-42 of E. Rounding m or 2^64 - m to double, and log or log1p (a few units in the last
+///   place), change E by 2^-49 of its value, the outer log itself by 2^-49 of |ln E|, the product
+///   rate * score by 2^-50 of its value.
 /// The sum of these errors is below 2^-40 (1 + |ln E| + product).
 std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double> scores,
                                                           std::size_t count, double rate,
@@ -132,8 +132,9 @@ void show_choice(std::span<const double> scores, std::span<std::size_t> chosen, 
   show_released(release_observer, what, chosen);
 }
 
-/// Returns the indices of the `count` smallest noisy scores in order, with noise from the random
-/// stream. Reads more digits of the noise only if the first ones leave the order open.
+/// Returns the indices of the `count` smallest noisy scores, in ascending order of the noisy
+/// scores. Reads more digits of the noise from the random stream only if the first ones leave the
+/// order open.
 std::vector<std::size_t> noisy_order(std::span<const double> scores, std::size_t count, double rate,
                                      const RandomStream& stream) {
   const std::size_t k = scores.size();

@@ -15,8 +15,9 @@ namespace {
 
 constexpr double kOutputShare = 0.01;  // mu_out / mu: share of the noisy output in the guarantee
 
-/// Returns the smallest weight of the regulariser for which ln(1 + curvature / weight), the
-/// determinant's part of the privacy loss, is at most `epsilon`.
+/// Returns the smallest weight of the regulariser for which kappa = ln(1 + curvature / weight) is
+/// at most `epsilon`. kappa bounds the part of the privacy loss that comes from the determinant of
+/// the Hessian.
 double min_regulariser(double curvature, double epsilon) { return curvature / std::expm1(epsilon); }
 
 }  // namespace
@@ -39,9 +40,10 @@ ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const Li
   check_solver(risk_, dimension_, problem());
 }
 
-/// Returns the objective with a bound on |b|. The norm of b exceeds (sqrt(d) + sqrt(2 t)) / mu with
-/// probability at most exp(-t) (Laurent, Massart 2000, Lemma 1). t is chosen so that this is half
-/// of the share of delta reserved for bounds; the other half is for the bound on N.
+/// Returns the objective with a bound on |b|, b its random linear term. |b| exceeds (sqrt(d) +
+/// sqrt(2 t)) / mu with probability at most exp(-t) (Laurent, Massart 2000, Lemma 1). t is such
+/// that this is half of the part of delta reserved for bounds; the other half is for the bound on
+/// the number of examples.
 RiskProblem ObjectivePerturbation::problem() const {
   const double t = -std::log(0.5 * kFailureShare * delta_);
   return {.regulariser = regulariser_,
@@ -53,9 +55,9 @@ std::vector<std::string> ObjectivePerturbation::obstacles() const {
   return {real_numbers_obstacle("objective perturbation")};
 }
 
-/// The ledger has no mechanism for objective perturbation, so this is charged as an (epsilon,
-/// delta)-DP release. Its epsilon covers the noisy size, too, so the ledger's total exceeds the
-/// promised epsilon.
+/// Returns an (epsilon, delta)-DP release, because the ledger has no mechanism for objective
+/// perturbation. Its epsilon includes the cost of the noisy number of examples, so the ledger's
+/// total exceeds the promised epsilon.
 std::vector<privacy::Release> ObjectivePerturbation::releases() const {
   return {{.mechanism = privacy::ApproximateDp{.epsilon = epsilon_, .delta = delta_}, .count = 1}};
 }

@@ -9,25 +9,26 @@ namespace cudp {
 /// on Chaudhuri, Monteleoni, Sarwate 2011 (arXiv:0912.0071) with the Gaussian noise and the
 /// determinant of Kifer, Smith, Thakurta 2012.
 ///
-///   w' with |gradient of J at w'| <= tau,
-///     J(w) = sum of loss(v_i . w) + Lambda / 2 |w|^2 + b . w,   b ~ N(0, (1 / mu)^2 I), |v_i| <= 1
+///   minimise J(w) = sum of loss(v_i . w) + Lambda / 2 |w|^2 + b . w,
+///       with examples |v_i| <= 1 and noise b ~ N(0, (1 / mu)^2 I), up to |gradient of J at w'| <=
+///       tau
 ///   release w' + N(0, (2 tau / (Lambda mu_out))^2 I)
 ///
 /// The proof of objective perturbation is for the exact minimum w_min, which is never computed. |w'
 /// - w_min| <= tau / Lambda for any solver, so given w_min, w' differs between neighbours by at
 /// most 2 tau / Lambda: a Gaussian mechanism. tau includes rounding (linear_risk.hpp).
 ///
-/// Lambda = lambda N, with the public or noisy N, but at least what the determinant's part of
-/// epsilon requires: kappa = ln(1 + beta / Lambda), beta the loss's curvature, is at most epsilon /
-/// 2, as in Kifer et al. If N is private, kappa is set to epsilon / 10, which is fixed before the
-/// noisy N is drawn.
+/// Lambda = lambda N, with lambda the option --l2 and N the public or noisy number of examples. It
+/// is at least what makes kappa = ln(1 + beta / Lambda), the determinant's part of epsilon, at most
+/// epsilon / 2, as in Kifer et al.; beta is the loss's curvature. If N is private, kappa is set to
+/// epsilon / 10, which is fixed before the noisy N is drawn.
 ///
 /// The proof needs a density of b in real numbers, and a one-to-one map from b to w'. It does not
 /// hold for the bits of a float, so the models of such runs must not be released.
 ///
 /// Difference from AMP: epsilon and delta are not divided between the two releases.
-/// privacy/rdp/objective_perturbation.hpp bounds both together, with mu_out = mu / 100. The other
-/// terms of AMP assume neighbours with equally many examples; here one is added or removed.
+/// privacy/rdp/objective_perturbation.hpp bounds both together, with mu_out = mu / 100. AMP's other
+/// terms assume neighbours with equally many examples; here one is added or removed.
 class ObjectivePerturbation final : public LinearMethod {
  public:
   ObjectivePerturbation(const TrainConfig& config, const LinearProblem& facts);

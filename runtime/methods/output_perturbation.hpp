@@ -11,16 +11,16 @@ namespace cudp {
 /// Output perturbation: Chaudhuri, Monteleoni, Sarwate 2011 (arXiv:0912.0071), Algorithm 1, with
 /// Gaussian noise.
 ///
-///   w* = argmin of sum of loss(v_i . w) + Lambda / 2 |w|^2,   |v_i| <= 1
+///   w* = argmin of sum of loss(v_i . w) + Lambda / 2 |w|^2, with examples |v_i| <= 1
 ///   release w* + N(0, (S / mu)^2 I)
 ///
 /// With one more example the gradient at w* is that example's, of norm at most 1, and the objective
 /// is Lambda-strongly convex, so the minimum moves by at most 1 / Lambda. Lambda is lambda N, with
-/// the public or noisy N, so it is the same for neighbours. A solver's result has a gradient of at
-/// most tau, rounding included, and is at most tau / Lambda from the minimum: S = (1 + 2 tau) /
-/// Lambda, for adding and for removing. Each coordinate is then rounded to a multiple of g, a
-/// public power of two, i.e. changed by at most g / 2, and so is a neighbour's. This adds sqrt(d) g
-/// to S, a millionth of it.
+/// lambda the option --l2 and N the public or noisy number of examples, so it is the same for
+/// neighbours. A solver's result has a gradient of at most tau, rounding included, and is at most
+/// tau / Lambda from the minimum: S = (1 + 2 tau) / Lambda, for adding and for removing. Each
+/// coordinate is then rounded to a multiple of g, a public power of two, i.e. changed by at most g
+/// / 2, and so is a neighbour's. This adds sqrt(d) g to S, a millionth of it, for d coordinates.
 ///
 /// Differences from the paper: noise is Gaussian, with the mu that makes it exactly (epsilon,
 /// delta)-DP (privacy/rdp/gaussian.hpp), instead of noise with density exp(-epsilon |b|).

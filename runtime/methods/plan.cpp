@@ -129,7 +129,7 @@ void decode(const Json& json, Number& number) {
   number = json.get<Number>();
 }
 
-/// Calls visit(name, member) for each part of a plan that a checkpoint keeps.
+/// Calls visit(name, member) for each member of a plan that a checkpoint stores.
 template <class Plan, class Visit>
 void visit_parts(Plan& p, const Visit& visit) {
   visit("sampling_threshold", p.sampling_threshold);

@@ -79,9 +79,8 @@ struct PrivacyPlan {
   /// which features are computed.
   std::vector<privacy::Release> before;
   double delta = 0.0;
-  /// Part of delta for bounds that hold with overwhelming probability: on a private number of
-  /// examples, and on the memory of a batch on a device. The privacy of a sum does not depend on
-  /// it.
+  /// Part of delta for bounds that fail with a tiny probability: on a private number of examples,
+  /// and on the memory of a batch on a device. The noise does not depend on it.
   double failure = 0.0;
   std::uint64_t group = 1;  ///< maximum number of examples of one unit of privacy
   /// Order of the Renyi divergences that the accountant must add; 0: it uses its best bound. If

@@ -18,7 +18,7 @@ namespace {
 
 using Models = std::vector<std::vector<float>>;
 
-/// Uniform random numbers from a random stream, one after another.
+/// Uniform random numbers from a random stream, drawn one after another.
 class Dice {
  public:
   Dice(const RandomStream& stream, std::size_t count) : words_(random_words(stream, count)) {}
@@ -43,8 +43,9 @@ Models first_generation(std::size_t count, std::size_t d, const RandomStream& st
   return models;
 }
 
-/// Returns the parents, followed by children. A child has the coordinates of one parent up to a
-/// random index, and those of another from there on, with one coordinate moved by up to `reach`.
+/// Returns `count` models: the parents, followed by their children. A child has the coordinates of
+/// one parent up to a random index and those of another one from there on. One of its coordinates
+/// is moved by up to `reach`. The numbers come from `stream`.
 Models next_generation(Models parents, std::size_t count, float reach, const RandomStream& stream) {
   Dice dice(stream, 5 * count);
   const std::size_t families = parents.size();

@@ -9,8 +9,8 @@
 
 namespace cudp {
 
-/// config.feature_sigma, if set. Otherwise: of all the 1 / sigma^2 that the budget could pay for
-/// with Gaussian noise, this release gets the fraction config.feature_share; 1 / sigma^2 of
+/// Returns config.feature_sigma if it is set. Otherwise the release gets config.feature_share of
+/// the 1 / sigma^2 that a Gaussian release spending the whole budget would have; 1 / sigma^2 of
 /// Gaussian releases add up.
 double feature_noise(const TrainConfig& config, std::uint64_t unit_rows) {
   if (!rest_on_release(feature_settings(config))) return 0.0;

@@ -62,7 +62,7 @@ class Sgd final : public EngineMethod {
   /// was clipped, so that the result is exact; false otherwise.
   bool nothing_clipped(std::uint64_t first, std::uint64_t last, float clip_norm);
 
-  /// Clipping norm of the current attempt at a step, doubled until no gradient is longer.
+  /// Current clipping norm. It is doubled until no gradient of the step is longer.
   float clip_norm_;
   /// Result of the private run of --compare-with; nullopt if there is none.
   std::optional<Comparison> compared_with_;

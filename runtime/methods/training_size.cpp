@@ -27,16 +27,16 @@ std::uint64_t TrainingSize::steps_per_epoch(std::int64_t batch) const {
   return steps >= 1.0 ? static_cast<std::uint64_t>(steps) : 1;
 }
 
-/// P(N(0, s^2) < -z s) <= exp(-z^2 / 2). Rounding moves the number by at most 1/2, and raising it
-/// to 1 only raises the bound.
+/// Derivation of the margin: P(N(0, s^2) < -z s) <= exp(-z^2 / 2). Rounding changes the noisy
+/// number by at most 1/2, and raising it to at least 1 only raises the bound.
 double TrainingSize::max_examples(double failure) const {
   const double margin = is_public() ? 0.0 : 1.0 + noise * std::sqrt(-2.0 * std::log(failure));
   return value + margin + static_cast<double>(kLargestGroup * unit_rows);
 }
 
-/// The noise is such that the release costs 1/200 of the budget in zCDP: 4 ln(1/delta) / epsilon^2
-/// is roughly the variance of a Gaussian release that spends all of (epsilon, delta). A unit of
-/// privacy changes the number by up to unit_rows.
+/// Chooses the noise such that the release costs 1/200 of the budget in zCDP: a Gaussian release
+/// that spends all of (epsilon, delta) has a variance of roughly 4 ln(1/delta) / epsilon^2. A unit
+/// of privacy changes the number by up to unit_rows.
 double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows) {
   return std::fmax(kMinNoise,
                    10.0 * static_cast<double>(unit_rows) * std::sqrt(-std::log(delta)) / epsilon);

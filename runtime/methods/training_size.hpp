@@ -10,8 +10,8 @@ namespace cudp {
 /// The number of training examples as far as it is public: exact, or released with noise. All code
 /// that needs the number uses this; only loops over the examples use the true number.
 struct TrainingSize {
-  double value = 0.0;  ///< number of examples N, or a noisy whole number >= 1
-  double noise = 0.0;  ///< standard deviation; 0 if N is public
+  double value = 0.0;  ///< number of examples, or a noisy whole number >= 1 if it is private
+  double noise = 0.0;  ///< standard deviation of the noise in `value`; 0 if the number is public
   /// Maximum number of examples of one unit of privacy. Neighbouring data sets differ by one unit.
   std::uint64_t unit_rows = 1;
 
