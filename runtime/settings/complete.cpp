@@ -13,15 +13,15 @@
 namespace cudp {
 namespace {
 
-/// Returns whether the name of the data set is that of a table file.
+/// Returns whether the data set is given as a table file, judged by the ending of its name.
 bool is_table_file(const std::string& dataset) {
   for (const char* const ending : {".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.xz", ".tsv.xz"})
     if (dataset.ends_with(ending)) return true;
   return false;
 }
 
-/// Throws InputError naming all missing settings, if there are two or more. A single one has its
-/// own message.
+/// Throws InputError with the names of all missing settings if there are two or more. If a single
+/// one is missing, other checks report it.
 void check_not_much_missing(const TrainConfig& c, const MethodEntry& method) {
   std::vector<std::string> missing;
   if (c.dataset.empty()) missing.emplace_back("--dataset");
@@ -109,7 +109,8 @@ void check_holdout(const TrainConfig& c, const MethodEntry& method) {
                      value_text(*c.holdout_epsilon));
 }
 
-/// Throws InputError if the accountant of random allocation cannot bound the run.
+/// Called if random allocation is chosen. Throws InputError if the accountant, --steps or --sigma
+/// do not allow it.
 void check_allocation(const TrainConfig& c, const MethodEntry& method) {
   if (method.gives_privacy && c.accountant != privacy::AccountantKind::best &&
       c.accountant != privacy::AccountantKind::pld)

@@ -37,7 +37,8 @@ std::string dataset_help() {
          "or a path to a folder, a table, or a .npy or .npz file";
 }
 
-/// Makes parse(text) check the values of a text option.
+/// Returns option `o` changed so that setting it also calls parse(text, place), which throws on a
+/// wrong text.
 template <class Parse>
 Option parsed(Option o, const Parse& parse) {
   o.set = [set = o.set, parse](TrainConfig& c, const Value& v, const std::string& place) {
@@ -235,7 +236,8 @@ std::string method_help() {
   return "training method: " + list;
 }
 
-/// Mark in the settings of a run whose settings `cudp tune` chose. A file without it has none.
+/// Returns the option "tuned", which marks settings that `cudp tune` chose. It is written to a file
+/// only if it is true.
 Option tuned_option() {
   Option o = origin(toggle("tuned", &Config::tuned,
                            "written by cudp tune: the guarantee covers the choice of these "
@@ -378,7 +380,8 @@ std::vector<Option> output_options() {
   };
 }
 
-/// Adds an option to this group, after the option that it belongs with, if there is one.
+/// Adds an option to `all` under the heading `group`: after the option that it names in
+/// listed_after, or at the end.
 void add_row(std::vector<Option>& all, const std::string& group, Option o) {
   if (o.listed_after.empty()) {
     o.group = group;

@@ -30,11 +30,11 @@ std::string text_setting(const Settings& s, std::string_view key) {
   return *text;
 }
 
-/// The config file and the preset that the user named, with their settings for the chosen method.
+/// Settings from the config file and from the preset, for the chosen method.
 struct NamedSources {
   Settings file;
   Settings preset;
-  Settings dropped;  ///< settings that drop_tuning removed from the preset
+  Settings dropped;  ///< settings that drop_tuning() removed from the preset
   std::string preset_name;
   std::string method;
 };
@@ -64,7 +64,7 @@ std::string names_of(const Chosen& chosen) {
   return names;
 }
 
-/// Throws InputError if the option belongs to particular methods, but not to this one.
+/// Throws InputError if the option belongs to particular methods and `method` is not one of them.
 void check_used(const MethodEntry& method, const Option& option, const Setting& setting) {
   if (takes(method, option.key)) return;
   const std::string users =
@@ -118,8 +118,9 @@ void make_absolute(TrainConfig& c) {
   if (c.feature_cache != "auto" && c.feature_cache != "none") from_root(c.feature_cache);
 }
 
-/// Returns whether the option's value is a path: one that the table calls FILE or DIR, a data set
-/// or a model. Other texts may have slashes, too, such as names of layers and arrays.
+/// Returns whether the option's value is a path: its value is called FILE or DIR in --help, or it
+/// is the data set or the model. Other texts, such as names of layers and arrays, may contain
+/// slashes too.
 bool is_path(const Option& option) {
   return option.value_name == "FILE" || option.value_name == "DIR" || option.key == "dataset" ||
          option.key == "model";
@@ -133,8 +134,9 @@ Value without_folders(const Option& option, const Value& value) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-/// Returns whether a setting is that of the run being resumed. Files may have moved; the examples
-/// themselves are compared later.
+/// Returns whether an option of the resumed run has the value of the original run. Paths are
+/// compared without their folders, because files may have moved; the examples themselves are
+/// compared later.
 bool is_same_setting(const Option& option, const std::optional<Value>& now,
                      const std::optional<Value>& then) {
   if (!now || !then) return now == then;
@@ -174,7 +176,8 @@ void apply_settings(const Settings& settings, TrainConfig& config) {
 
 namespace {
 
-/// Returns the name of the preset for the chosen data set; "" if there is none.
+/// Returns the name of the preset that was tuned for the chosen data set, features, method and
+/// model; "" if there is none.
 std::string own_preset(const Settings& flags, const NamedSources& named) {
   const auto stated = [&](const char* key, const std::string& otherwise) {
     for (const Settings* source : {&flags, &named.file})
@@ -189,8 +192,8 @@ std::string own_preset(const Settings& flags, const NamedSources& named) {
                     stated("model", ""));
 }
 
-/// Uses the preset of the data set, if there is one, as defaults, except for its privacy budget,
-/// which only the user may set.
+/// Uses the preset for the data set, if there is one, as default settings. Its privacy budget
+/// (epsilon, delta, sigma) is not used, because only the user may set it.
 void take_own_preset(const Settings& flags, NamedSources& named) {
   named.preset_name = own_preset(flags, named);
   if (named.preset_name.empty()) return;
@@ -199,8 +202,8 @@ void take_own_preset(const Settings& flags, NamedSources& named) {
   named.dropped = drop_tuning(named.preset, named.file, flags);
 }
 
-/// Returns the settings that the defaults for tables may choose: those that no source sets,
-/// directly or by a mutually exclusive setting.
+/// Returns the keys of settings for which choose_for_table() may choose values: no flag and no file
+/// sets the setting, or an option that excludes it.
 std::vector<std::string> left_open(const Settings& flags, const Settings& file) {
   std::vector<std::string> open;
   for (const std::string_view key : table_setting_keys()) {

@@ -19,7 +19,8 @@ constexpr double kTableSteps = 500.0;
 constexpr std::int64_t kMaxEpochs = 100;
 constexpr double kTableAverage = 0.99;
 
-/// Numbers in the rule for tables that differ between classification and regression.
+/// Constants of the rule for linear models of tables (choose_for_table()); classification and
+/// regression have different ones.
 struct TaskNumbers {
   double max_travel;  ///< maximum path length of the weights: sum over the steps of learning rate
                       ///< times clipping norm
@@ -69,7 +70,8 @@ double steps_of(const TrainConfig& config, const TrainingSize& size) {
          static_cast<double>(size.steps_per_epoch(config.batch));
 }
 
-/// Returns approximately the mu (Gaussian DP) of the whole training.
+/// Returns approximately the mu of the single Gaussian mechanism (Gaussian DP) that is equivalent
+/// to the whole training.
 double mu_of_training(const TrainConfig& config, const TrainingSize& size) {
   if (!config.sigma) return privacy::gaussian_mu(*config.epsilon, *config.delta);
   const double rate = static_cast<double>(config.batch) / size.value;

@@ -28,8 +28,8 @@ std::string named(const Option& option, const Value& value) {
   return option.key + " " + plain_text(value);
 }
 
-/// Returns the mutually exclusive option that is set instead of `option`, with its value; "" if
-/// there is none.
+/// Returns the option that is set instead of `option`, because the two exclude each other, with its
+/// value as text; "" if none is set.
 std::string in_place_of(const Option& option, const TrainConfig& resolved) {
   for (const Option& other : train_options())
     if (!option.instead_of.empty() && other.instead_of == option.instead_of)
