@@ -17,8 +17,8 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Losses are summed in blocks of this size, so that the rounding error grows only with the number
-/// of blocks.
+/// Number of losses that are added to a partial sum before it is added to the total, so that the
+/// rounding error grows only with the number of blocks.
 constexpr std::uint64_t kBlock = 16;
 
 /// Points of an ROC or precision-recall curve that are closer than this on both axes are left out.
@@ -30,8 +30,9 @@ double share(std::uint64_t part, std::uint64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : kNaN;
 }
 
-/// A threshold on the score of a class, with the number of examples of the class, and of others,
-/// whose score is at least that. Others with a NaN score count as having the largest score.
+/// One threshold on a class's score: the number of examples of the class, and of other examples,
+/// with a score of at least `score`. Other examples with a NaN score count as having the largest
+/// one.
 struct Cut {
   float score = 0.0f;
   std::uint64_t of_class = 0;
@@ -54,11 +55,11 @@ class Ranking {
 
   std::uint64_t positives() const { return positives_; }  ///< includes examples with a NaN score
   std::uint64_t negatives() const { return negatives_; }  ///< includes examples with a NaN score
-  /// Returns the number of examples of other classes with a NaN score.
+  /// Returns the number of other examples with a NaN score.
   std::uint64_t lost_others() const { return negatives_ - others_.size(); }
   std::uint64_t scored() const { return of_class_.size() + others_.size(); }
 
-  /// Calls use(Cut) for each distinct score, in descending order.
+  /// Calls use(Cut) for each distinct score, in descending order of the scores.
   template <class Use>
   void for_each_cut(const Use& use) const {
     for (std::size_t i = 0, j = 0; i < of_class_.size() || j < others_.size();) {
@@ -91,8 +92,8 @@ Ranking ranked(std::size_t examples, const IsOfClass& is_of_class, const Score& 
 
 double precision_of(const Cut& c) { return share(c.of_class, c.of_class + c.others); }
 
-/// Returns the area under the ROC curve. Requires examples of the class and others. A tie counts as
-/// half a pair.
+/// Returns the area under the ROC curve. Requires at least one example of the class and one other.
+/// A pair with equal scores counts half.
 double auc_of(const Ranking& r) {
   std::uint64_t twice_pairs_won = 0;  // pairs of an example of the class and another
   Cut above{.score = 0.0f, .of_class = 0, .others = r.lost_others()};
@@ -105,7 +106,8 @@ double auc_of(const Ranking& r) {
          (2.0 * static_cast<double>(r.positives()) * static_cast<double>(r.negatives()));
 }
 
-/// Returns the average precision. Requires examples of the class and others.
+/// Returns the average precision: the mean over the class's examples of the precision at their
+/// score. Requires at least one example of the class and one other.
 double average_precision_of(const Ranking& r) {
   double sum = 0.0;
   std::uint64_t above = 0;
@@ -188,8 +190,8 @@ std::vector<Evaluation::Bin> equal_bins(const Ranking& r) {
   return bins;
 }
 
-/// Returns the confusion counts at this threshold, rounded to the shortest decimal text that reads
-/// back as the same float.
+/// Returns the confusion counts with the threshold of this cut, which is written as the shortest
+/// decimal text that reads back as the same float.
 ThresholdCounts at_cut(const Ranking& r, const Cut& c) {
   return {.threshold = read_number<double>(number_text(c.score)).value_or(0.0),
           .true_positives = c.of_class,
@@ -283,8 +285,8 @@ void Evaluator::add_class(const float* logits, std::uint8_t label) {
   if (keeps_scores_) add_score(logits, label);
 }
 
-/// Adds the current example to the Brier score and to the reliability bins. likelier: the more
-/// probable class, or -1. Uses `probabilities_`.
+/// Adds one example, whose class probabilities are in probabilities_, to the Brier score and to the
+/// reliability bins. likelier: the more probable class, or -1.
 void Evaluator::calibrate(int likelier, std::uint8_t label) {
   const bool two = classes_ == 2;
   for (int c = two ? 1 : 0; c < classes_; ++c) {

@@ -92,8 +92,8 @@ struct Evaluation {
     double precision = 0.0;
     double recall = 0.0;
     double f1 = 0.0;
-    /// ROC curve of this class against all others, without points that are close to their
-    /// neighbours. Empty if it is undefined, and for the first of two classes.
+    /// ROC curve of this class against all others; points within kCurveStep of their neighbours are
+    /// left out. Empty if it is undefined, and for the first of two classes.
     std::vector<RocPoint> roc;
     /// Precision-recall curve of this class against all others, without points that are close to
     /// their neighbours.

@@ -35,14 +35,15 @@ set xrange [0:1]
 set yrange [0:1]
 )";
 
-/// One curve for each class that has one, as gnuplot data blocks and as arguments of its `plot`
-/// command.
+/// Curves, one for each class that has one: the points as gnuplot data blocks, and the arguments of
+/// its `plot` command.
 struct Curves {
   std::string blocks;
   std::string plots;
 };
 
-/// Makes a curve for each class. points(class): returns the text of x and y of each point.
+/// Returns the curves of all classes for which points(figures of the class) is not empty. points():
+/// the x and y of each point as text.
 template <class Points>
 Curves curves_of(const Evaluation& e, const std::vector<std::string>& names, const Points& points) {
   Curves curves;
@@ -60,7 +61,7 @@ Curves curves_of(const Evaluation& e, const std::vector<std::string>& names, con
   return curves;
 }
 
-/// Adds a marked point at (x, y) for the threshold of `at`, unless x or y is undefined.
+/// Adds a marked point at (x, y), labelled with the threshold of `at`, unless x or y is not finite.
 void add_threshold(Curves& curves, const ThresholdCounts& at, double x, double y) {
   if (!std::isfinite(x) || !std::isfinite(y)) return;
   curves.blocks += fmt::format("$at << EOD\n{} {}\nEOD\n", x, y);

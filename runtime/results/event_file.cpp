@@ -36,8 +36,8 @@ std::string little_endian(std::uint64_t value, int bytes) {
   return text;
 }
 
-/// Returns the checksum of a part of a TFRecord: a masked CRC-32C, because the data may contain
-/// checksums.
+/// Returns the checksum that a TFRecord has for its length or data: a CRC-32C that is rotated and
+/// shifted ("masked"), because the data may contain checksums.
 std::string masked_crc(std::string_view bytes) {
   const std::uint32_t crc = crc32c(bytes);
   return little_endian((crc >> 15 | crc << 17) + 0xa282ead8U, 4);
@@ -53,7 +53,7 @@ std::string record_of(const ProtoMessage& event) {
 constexpr int kEventStep = 2, kEventFileVersion = 3, kEventSummary = 5;
 constexpr int kSummaryValue = 1, kValueTag = 1, kValueSimple = 2;
 
-/// Adds a named number to a summary, unless it is NaN.
+/// Adds the number under the name `tag` to a TensorBoard summary, unless it is NaN or infinite.
 void add_value(ProtoMessage& summary, std::string_view tag, double number) {
   if (!std::isfinite(number)) return;
   ProtoMessage value;

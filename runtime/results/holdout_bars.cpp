@@ -9,11 +9,11 @@ namespace {
 
 constexpr double kZ = 1.959963984540054;  // 97.5 % quantile of the normal distribution
 
-/// Two noisy counts of held-out rows: `in`, those in a class or cell, and `all`, the rows that they
-/// are a fraction of.
+/// A fraction of two noisy counts of held-out rows: `in`, the rows in a class or cell, divided by
+/// `all`, which includes them.
 struct ClassShare {
   double in = 0.0, all = 0.0;
-  /// Variance of the noise in `in`, and in `all` - `in`.
+  /// Variances of the noise in the count `in`, and in the count `all` - `in`.
   double in_noise = 0.0, out_noise = 0.0;
 };
 
@@ -94,8 +94,9 @@ std::vector<ErrorBar> error_bars(const NoisyErrors& e) {
   const double square = std::clamp(e.squares / n, 0.0, 1.0);
   const double distance = std::clamp(e.distances / n, 0.0, 1.0);
   const double fourth = std::clamp(e.fourth_powers / n, square * square, 1.0);
-  /// Returns the standard deviation of sum / n, for terms with this mean and mean square. It
-  /// includes the random draw of rows and the noise in both sum and n.
+  /// Returns the standard deviation of a mean: a noisy sum divided by the noisy number of rows, n.
+  /// mean, mean_square: those of the terms. The result includes the random choice of rows and the
+  /// noise of both.
   const auto deviation = [&](double mean, double mean_square) {
     const double drawn =
         static_cast<double>(e.unit_rows) * std::fmax(0.0, mean_square - mean * mean) / n;

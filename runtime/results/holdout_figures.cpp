@@ -27,9 +27,9 @@ double error_grid(double sigma) {
   return std::ldexp(1.0, std::clamp(std::ilogb(sigma) - 39, -30, 0));
 }
 
-/// Converts a sum in steps of `grid` to steps of `finer`, the same grid or a finer one, modulo
-/// 2^64. It uses integers because a double cannot represent sums over more than 2^23 rows exactly;
-/// rounding would make one row's contribution depend on the others.
+/// Returns a sum in steps of `grid` converted to steps of `finer`, the same grid or a finer one,
+/// modulo 2^64. It uses integers because a double cannot represent sums over more than 2^23 rows
+/// exactly; rounding would make one row's contribution depend on the others.
 std::int64_t on_grid(std::uint64_t sum, double grid, double finer) {
   const int bits = std::ilogb(grid) - std::ilogb(finer);
   return bits < 64 ? static_cast<std::int64_t>(sum << bits) : 0;

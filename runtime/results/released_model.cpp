@@ -70,7 +70,7 @@ std::vector<float> parameters_of(const TensorFile& file, const Network& network,
   return parameters;
 }
 
-/// Returns all of a model's file but what concerns texts.
+/// Returns the content of a model's file, without vocabulary and embedding of a model of texts.
 TensorFile file_of(const ReleasedModel& model) {
   TensorFile file = tensors_of(model.network, model.parameters);
   file.metadata = {{"format", "pt"},  // tensors have PyTorch's memory layouts

@@ -59,7 +59,8 @@ std::shared_ptr<const WordVectors> stored_vectors(const TensorFile& file, int ro
                    " has words, found none");
 }
 
-/// Writes options, the embedding's digest and, if they are stored, its vectors.
+/// Writes to a model's file the options of its texts, the SHA-256 of the embedding and, unless
+/// null, the embedding's vectors.
 void add_text(TensorFile& file, const TextOptions& given, const std::string& digest,
               const WordVectors* vectors) {
   TrainConfig config;

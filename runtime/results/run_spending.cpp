@@ -12,14 +12,14 @@
 namespace cudp {
 namespace {
 
-/// Methods whose releases depend only on settings and a public number of examples. The releases of
-/// `dp-agd` and `dpis` are chosen adaptively. The bound of `objpert` is for all its releases
-/// together.
+/// Methods whose releases depend on settings and a public number of examples alone. Not among them:
+/// dp-agd and dpis, which choose releases adaptively, and objpert, whose bound is for all its
+/// releases together.
 constexpr const char* kPlanning[] = {"dpsgd",      "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile",
                                      "adp-sgd",    "adaclip",  "sgd-ma",      "sgd-adv",
                                      "norm-bound", "outpert",  "privgene"};
 
-/// Those methods of kPlanning that know all releases before the first one.
+/// The methods of kPlanning that know all their releases before the first one.
 constexpr const char* kPlannedAtStart[] = {
     "dpsgd",   "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile", "adp-sgd",
     "adaclip", "sgd-ma",   "sgd-adv",     "norm-bound",     "outpert"};
@@ -29,9 +29,8 @@ bool names(std::span<const char* const> methods, const std::string& method) {
 }
 
 /// Returns whether all releases in the certificate were fixed before the first of them. They were
-/// not if steps, rates and choices depend on a noisy number of examples, if the number of steps may
-/// have been chosen after a lost key, or if the stated epsilon is above that of the releases and so
-/// is a budget.
+/// not if they depend on a noisy number of examples; if the number of steps may have been chosen
+/// after a key was lost; or if the stated epsilon is a budget, which is above that of the releases.
 bool is_fixed_ahead(const verify::StatedNumbers& c) {
   if (!names(kPlanning, c.method)) return false;
   if (c.size_noise > 0.0 || c.order_fixed || c.lost_a_key()) return false;

@@ -22,9 +22,9 @@ EngineSettings settings_for(const ScoringRequest& request) {
   return settings;
 }
 
-/// Returns the schema with which to read the table: the model's, or the one that the user gives for
-/// this file. A schema that was merely found next to the table may belong to another model; if it
-/// does not match the model's, it is ignored.
+/// Returns the schema with which to read the table: the one that the user named for this file,
+/// otherwise the model's. A schema that was found next to the table without being named is ignored
+/// if it does not match the model's, because it may belong to another model.
 TableSchema schema_for(const ReleasedModel& model, const std::string& model_name,
                        const DataRequest& data, Reporter& reporter) {
   try {
@@ -38,7 +38,7 @@ TableSchema schema_for(const ReleasedModel& model, const std::string& model_name
   }
 }
 
-/// Warns the user about columns of a table that the model does not use.
+/// Warns the user about these columns of a table, which the model does not use.
 void warn_of_dropped(const std::string& table, const std::vector<std::string>& names,
                      Reporter& reporter) {
   if (names.empty()) return;
@@ -50,7 +50,7 @@ void warn_of_dropped(const std::string& table, const std::vector<std::string>& n
 
 }  // namespace
 
-/// A table or a matrix whose rows are read in blocks.
+/// A table or a matrix of which blocks of rows are read one after another.
 struct Scorer::Stream {
   std::string file;
   TableSchema schema;
