@@ -27,7 +27,7 @@ std::string meta(const ReportFiles& files, const char* key) {
   return found == files.model->metadata.end() ? "" : found->second;
 }
 
-/// Returns in words what the network takes, and in which scale.
+/// Returns sentences about the network's input: its shape, its meaning and its scale.
 std::vector<std::string> input_of(const ReportFiles& files, const RunFacts& f) {
   std::vector<std::string> all;
   const std::string features = meta(files, "features");
@@ -133,7 +133,8 @@ Section figures(const RunFacts& f) {
   return s;
 }
 
-/// Returns the name with characters that hubs accept in names of data sets.
+/// Returns the name with every character replaced by '-' that model hubs do not accept in names of
+/// data sets.
 std::string hub_name(const std::string& name) {
   std::string kept;
   for (const char c : name) {
@@ -143,7 +144,7 @@ std::string hub_name(const std::string& name) {
   return kept;
 }
 
-/// Returns the name that model hubs have for what the model does.
+/// Returns the model's task in the words of model hubs, e.g. "image-classification".
 std::string task_of(const ReportFiles& files, PredictionKind kind) {
   if (kind == PredictionKind::target) return "tabular-regression";
   if (!meta(files, "pixel-scale").empty()) return "image-classification";

@@ -20,18 +20,19 @@ using page::Chart;
 using page::Curve;
 using page::Paragraph;
 
-/// Returns an epsilon as text; "no finite epsilon" for others.
+/// Returns an epsilon as text, rounded up; "no finite epsilon" if it is infinite, NaN or negative.
 std::string epsilon_text(double epsilon) {
   return std::isfinite(epsilon) && epsilon >= 0.0 ? short_rounded_up(epsilon) : "no finite epsilon";
 }
 
-/// Returns the part of epsilon at a Renyi order that delta costs, before anything is released
-/// (Canonne, Kamath, Steinke 2020, Proposition 12 with divergence 0).
+/// Returns the epsilon that conversion from this Renyi order to delta costs even if nothing is
+/// released (Canonne, Kamath, Steinke 2020, Proposition 12 with divergence 0).
 double price_of_delta(double order, double delta) {
   return std::log1p(-1.0 / order) - (std::log(delta) + std::log(order)) / (order - 1.0);
 }
 
-/// Explains a curve that starts high; "" if it does not.
+/// Returns a sentence that explains why the curve of epsilon starts at more than a quarter of its
+/// end; "" if it does not. price: the epsilon of price_of_delta(), if the bound is a Renyi bound.
 std::string why_it_starts_high(const RunFacts& f, std::optional<double> price) {
   const double first = f.rows.front().spent_by_training();
   const double last = f.rows.back().spent_by_training();
@@ -85,7 +86,7 @@ std::vector<Block> budget_chart(const RunFacts& f) {
   return {chart};
 }
 
-/// Returns a metric's curve, in percent if it is a share.
+/// Returns the curve of a metric over epochs, in percent if the metric is a fraction.
 Curve curve_of(const RunFacts& f, const Metric& metric, const std::string& name) {
   const double scale = metric.text == percent_text ? 100.0 : 1.0;
   Curve c{.name = name, .points = {}};
@@ -126,8 +127,8 @@ Chart figure_chart(const RunFacts& f) {
   return chart;
 }
 
-/// Returns the name of a figure, with the schema's name of the class that its end numbers:
-/// "recall of class 1 (YES)".
+/// Returns the name of a figure. If it ends with a class's number, the schema's name of that class
+/// is appended: "recall of class 1 (YES)".
 std::string with_class(const std::string& figure, const RunFacts& f) {
   constexpr std::string_view kOfClass = " of class ";
   const std::size_t at = figure.rfind(kOfClass);
@@ -144,7 +145,8 @@ std::string with_class(const std::string& figure, const RunFacts& f) {
   return figure;
 }
 
-/// Returns the released figures of held-out rows.
+/// Returns a table of the noisy figures of held-out rows, from holdout.json. Throws InputError if
+/// the file has none.
 std::vector<Block> holdout_figures(const ReportFiles& files, const RunFacts& f) {
   const auto j = nlohmann::json::parse(files.holdout, nullptr, false);
   if (!j.is_object() || !j.contains("bars") || !j["bars"].is_array())

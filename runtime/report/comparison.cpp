@@ -22,14 +22,15 @@ bool is_for_release(const RunFacts& f) {
   return f.certificate && !f.has_unpaid && f.certificate->texts("not_for_release").empty();
 }
 
-/// Returns the last value of a metric as text; empty if there is none.
+/// Returns the value of a metric in the last line of metrics as text; "" if it was not measured.
 std::string last_text(const RunFacts& f, const Metric& metric) {
   if (!f.has_figures()) return "";
   const std::optional<double> value = f.rows.back().test.of(metric.key);
   return value ? metric.text(*value) : "";
 }
 
-/// Returns the metric of the first run that has figures.
+/// Returns the main metric (accuracy, RMSE, or the one that the user states) of the first run that
+/// has metrics; nullptr if none has.
 const Metric* common_metric(const std::vector<NamedFacts>& runs) {
   for (const NamedFacts& run : runs)
     if (run.facts.has_figures())
@@ -59,7 +60,8 @@ page::Table table_of_runs(const std::vector<NamedFacts>& runs, const Metric* met
   return table;
 }
 
-/// Returns for each private run how far its figure is from that of the run without privacy.
+/// Returns a table that compares each private run with the run without privacy: the difference of
+/// their values of this metric.
 std::vector<Block> cost_of_privacy(const std::vector<NamedFacts>& runs, const Metric& metric) {
   const auto value_of = [&](const RunFacts& f) {
     return f.has_figures() ? f.rows.back().test.of(metric.key).value_or(std::nan(""))

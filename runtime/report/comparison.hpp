@@ -13,7 +13,8 @@ struct SpentTogether {
   /// Epsilon if the settings of a run may have been chosen by looking at the results of an earlier
   /// run.
   double as_chosen = 0.0;
-  double fixed_ahead = 0.0;  ///< epsilon if none were
+  /// epsilon if the settings of all runs were fixed before the first one
+  double fixed_ahead = 0.0;
 };
 
 /// Returns a page that compares runs: privacy guarantees, test metrics, the loss in quality

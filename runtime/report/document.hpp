@@ -42,7 +42,7 @@ struct Curve {
   bool dashed = false;
 };
 
-/// A line chart. The vertical axis begins at y_min; if that is empty, near the smallest number that
+/// A line chart. The vertical axis begins at y_min; if that is empty, near the smallest value that
 /// is drawn.
 struct Chart {
   std::string title;

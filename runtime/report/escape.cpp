@@ -13,7 +13,8 @@ struct Character {
   std::size_t bytes = 0;  ///< 0: not UTF-8
 };
 
-/// Reads the character that the text begins with. Overlong forms and surrogates are not UTF-8.
+/// Returns the character at the start of the text and its length in bytes; length 0 if the bytes
+/// are not UTF-8. Overlong forms and surrogates count as not UTF-8.
 Character first_of(std::string_view text) {
   const auto byte = [&](std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
@@ -33,7 +34,8 @@ Character first_of(std::string_view text) {
   return {code, size};
 }
 
-/// Whether a reader does not see the character, or sees others because of it.
+/// Returns whether a character can mislead a reader: it is invisible, or changes how others are
+/// shown.
 bool deceives(std::uint32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || c == 0x115f ||
          c == 0x1160 || c == 0x180e || (c >= 0x200b && c <= 0x200f) ||

@@ -10,7 +10,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Replaces `text` by the file's content, if there is one. Returns whether there is.
+/// Replaces `text` by the file's content if the file exists; returns whether it exists.
 bool replace(std::string& text, const fs::path& file) {
   std::error_code none;
   if (!fs::is_regular_file(file, none)) return false;
@@ -18,7 +18,8 @@ bool replace(std::string& text, const fs::path& file) {
   return true;
 }
 
-/// Replaces what the folder has. Returns whether metrics are among it.
+/// Replaces the members of `files` for which the folder has a file. Returns whether it has
+/// metrics.jsonl.
 bool read_folder(ReportFiles& files, const fs::path& folder) {
   replace(files.settings, folder / "config.toml");
   replace(files.holdout, folder / "holdout.json");

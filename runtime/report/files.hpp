@@ -17,14 +17,14 @@ inline constexpr const char* kModelCard = "README.md";
 /// Contents of the files of a run from which its report pages (report, privacy statement, model
 /// card) are made. The text of a file that does not exist is empty.
 struct ReportFiles {
-  std::string certificate;          ///< privacy.json; empty without privacy
+  std::string certificate;          ///< privacy.json; empty if the run has no privacy
   std::string settings;             ///< config.toml
   std::string metrics;              ///< metrics.jsonl
   std::string holdout;              ///< holdout.json
   std::string schema;               ///< schema.toml
   std::optional<TensorFile> model;  ///< names, shapes and metadata of model.safetensors, no values
-  /// Whether `metrics` was read from private/metrics.jsonl, which has exact metrics of private test
-  /// rows that no privacy budget covers.
+  /// Whether `metrics` is private/metrics.jsonl, which has exact metrics of private test rows. No
+  /// privacy budget covers these.
   bool has_unpaid = false;
 };
 

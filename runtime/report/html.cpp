@@ -17,7 +17,7 @@ std::string list(const std::vector<std::string>& items) {
   return s + "</ul>\n";
 }
 
-/// Returns code with its line breaks; every line is escaped.
+/// Returns code for an HTML page: each line escaped, line breaks kept.
 std::string lines_of(const std::string& text) {
   std::string s;
   for (std::size_t at = 0; at < text.size();) {
@@ -28,7 +28,7 @@ std::string lines_of(const std::string& text) {
   return s;
 }
 
-/// Renders the blocks of a section. Charts next to each other share a row.
+/// Renders the blocks of a section as HTML. Consecutive charts stand in one row.
 class Blocks {
  public:
   std::string take() {

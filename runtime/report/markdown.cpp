@@ -36,7 +36,8 @@ struct MarkdownBlocks {
   void operator()(const Chart& c) {
     s += "\n" + markdown(c.title) + ". " + markdown(c.description) + "\n";
   }
-  /// Users' texts stand in code only as string literals of one line, so no fence can end early.
+  /// Renders code in a fence. Texts of users stand in it only as string literals of one line, so
+  /// they cannot end the fence early.
   void operator()(const Code& c) { s += "\n```" + c.language + "\n" + c.text + "```\n"; }
 };
 

@@ -25,7 +25,7 @@ using page::Document;
 using page::Paragraph;
 using page::Section;
 
-/// Settings that are shown, in this order. config.toml has all.
+/// Keys of the settings that pages show, in this order. config.toml has all settings.
 constexpr const char* kShownSettings[] = {
     "dataset",   "model",           "activation",     "features",
     "normalise", "method",          "preset",         "epsilon",
@@ -36,7 +36,7 @@ constexpr const char* kShownSettings[] = {
     "rng",       "accountant",      "size-is-public", "test-data-is-public",
     "malformed", "precision",       "device"};
 
-/// Returns what the promise means for somebody who attacks the release.
+/// Returns answers on what the guarantee means against somebody who attacks the published files.
 page::Answers attacker_of(const RunCertificate& c) {
   const char* const one = c.has_unit() ? "unit" : "row";
   std::vector<std::string> cannot = {
@@ -155,8 +155,8 @@ Section settings_of(const RunFacts& f) {
   return {.id = "settings", .title = "Settings", .blocks = {table}};
 }
 
-/// Returns Python code that gives dp_accounting's epsilon of the releases; "" if its events do not
-/// describe them.
+/// Returns Python code that computes epsilon with the package dp_accounting from the certificate's
+/// releases; "" if that package has no events for these releases.
 std::string dp_accounting_code(const verify::StatedNumbers& c) {
   if (c.max_rows > 1 || c.split || c.holdout || c.tuning || c.releases.empty()) return "";
   // A filter's budget, or a lost key's, is not the epsilon of the releases that were made.
@@ -213,7 +213,8 @@ Section checks_of(const ReportFiles& files, const RunCertificate& c) {
   return s;
 }
 
-/// Lists the files of release/, as far as the others tell that they are there.
+/// Returns a section that lists the files of release/ which must exist, judged by the contents of
+/// `files`.
 Section files_of(const ReportFiles& files, const RunFacts& f) {
   page::Table table{.caption = "Files in release/ beside any that you added",
                     .columns = {"file", "what it is"},

@@ -18,7 +18,7 @@ using page::Answers;
 
 constexpr const char* kNotStated = "Not stated.";
 
-/// Questions of a section. An answer without sentences is "Not stated."
+/// The questions of a section with their answers. An answer without sentences becomes "Not stated."
 struct Asked {
   Answers answers;
 
@@ -36,7 +36,7 @@ std::string group_text(const RunCertificate& c) {
   return "For groups of 2 to 16 the table above states epsilon, or why there is none.";
 }
 
-/// Returns epsilon and delta with all their digits.
+/// Returns a table of epsilon and delta with all their digits.
 page::Table exact_parameters(const RunCertificate& c) {
   page::Table table{
       .caption = "The parameters with all their digits; sentences round epsilon up to three digits",
@@ -174,7 +174,8 @@ Sentence sensitivity_of(const RunCertificate& c) {
   return all;
 }
 
-/// Returns between which numbers the true epsilon lies; "" if the accountant has no lower bound.
+/// Returns a sentence that states between which numbers the true epsilon lies; "" if the
+/// certificate states no lower bound.
 std::string interval_of_epsilon(const RunCertificate& c) {
   const verify::StatedNumbers& s = c.stated;
   const double low = c.number("epsilon_lower"), high = s.plan_epsilon();
@@ -192,7 +193,7 @@ std::string interval_of_epsilon(const RunCertificate& c) {
       rounded_up(high), low >= kTight * high ? ", so the bound is tight" : "");
 }
 
-/// Returns the text of a commit, with what "-dirty" means.
+/// Returns the commit's hash; if it ends with "-dirty", with an explanation of that.
 std::string commit_text(const std::string& commit) {
   return commit.ends_with("-dirty")
              ? commit + " (the source had changes that are not in that commit)"

@@ -10,7 +10,8 @@
 namespace cudp {
 namespace {
 
-/// Returns the name that a list of layers states.
+/// Returns the network's name, which the metadata of the model's file state in the list of layers;
+/// "" if there is none.
 std::string network_name(const TensorFile& model) {
   const auto text = model.metadata.find("model");
   if (text == model.metadata.end()) return "";

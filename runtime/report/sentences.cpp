@@ -16,7 +16,7 @@ double number_at(const json& j, const char* key) {
   return j.contains(key) && j[key].is_number() ? j[key].get<double>() : 0.0;
 }
 
-/// Name of the host's release of the row count in certificates.
+/// Name under which certificates list the noisy number of training examples.
 constexpr std::string_view kSizeRelease = "size of the training set";
 
 Sentences status(const RunCertificate& c) {
@@ -66,8 +66,8 @@ std::string ratio_text(double times) {
   return times < 100.0 ? fmt::format("{:.2f}", times) : fmt::format("{:.0f}", times);
 }
 
-/// Returns how a ratio of likelihoods and a share of right guesses are the same fact; "" if the
-/// ratio is too large to be said.
+/// Returns a sentence that explains how a factor on the odds and a fraction of correct guesses
+/// express the same guarantee; "" if e^epsilon is 1e6 or more.
 std::string same_fact(double epsilon) {
   const double times = std::exp(epsilon);
   if (!(times < 1e6)) return "";
@@ -119,8 +119,8 @@ Sentences meaning(const RunCertificate& c) {
   return p;
 }
 
-/// Returns whether it is the certificate of a tuning that has not ended, which states its budget
-/// and no releases.
+/// Returns whether the certificate is that of a `cudp tune` that has not ended: it states the
+/// budget, and no releases.
 bool is_charge_of_tuning(const RunCertificate& c) { return c.stated.method == "tune"; }
 
 Sentences how(const RunCertificate& c) {
@@ -253,7 +253,8 @@ Sentences test_rows(const RunCertificate& c) {
   return p;
 }
 
-/// Returns what a guarantee says of a file of initial weights.
+/// Returns a sentence on what the guarantee does not cover if training started from a file of
+/// weights.
 std::string public_input_text(const nlohmann::json& input) {
   const auto text = [&](const char* key) {
     return input.contains(key) && input[key].is_string() ? input[key].get<std::string>() : "";

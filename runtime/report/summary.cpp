@@ -43,7 +43,7 @@ Sentence whose(const RunFacts& f) {
           against_whom("row")};
 }
 
-/// Returns a probability as words, never less than it is: "one in a million", "one in 333,000".
+/// Returns a probability in words, rounded up: "one in a million", "one in 333,000".
 std::string one_in(double probability) {
   if (probability <= 1e-12) return "at most one in a trillion";
   double n = std::floor((1.0 + 1e-12) / probability);
@@ -56,7 +56,7 @@ std::string one_in(double probability) {
   return "one in " + digits;
 }
 
-/// Returns what epsilon and delta are, in words.
+/// Returns a sentence that explains what epsilon and delta mean. one: name of the unit of privacy.
 std::string parameters_in_words(const std::string& one, double delta) {
   return fmt::format(
       "Smaller is stronger: epsilon bounds how much more anybody can learn because one {} was in "

@@ -50,13 +50,13 @@ Ticks ticks_of(double low, double high, int wanted) {
   return t;
 }
 
-/// Returns the label of a tick. Zero is exact, so that rounding does not show.
+/// Returns the label of tick i. A value that is zero up to rounding is shown as "0".
 std::string label(const Ticks& t, int i) {
   const double value = t.at(i);
   return std::abs(value) < 1e-6 * t.step ? "0" : fmt::format("{:.6g}", value);
 }
 
-/// Widens a range without a length.
+/// Widens a range whose ends are equal, or that is empty, so that an axis can show it.
 void widen(Range& r) {
   if (!(r.low <= r.high)) r = {0.0, 1.0};
   if (r.high - r.low > 1e-12 * std::max(std::abs(r.low), std::abs(r.high))) return;

@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::size_t kTextWidth = 80;
 
-/// Number of characters of UTF-8 text.
+/// Returns the number of characters of a UTF-8 text.
 std::size_t length(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
-/// Returns the text in lines of kTextWidth. The first one begins with `first`, the others with as
-/// many spaces.
+/// Returns the text wrapped to lines of kTextWidth characters. The first line begins with `first`,
+/// the others with as many spaces.
 std::string wrapped(const std::string& text, const std::string& first) {
   const std::string line = one_line(text);
   const std::string indent(length(first), ' ');
@@ -57,7 +57,7 @@ struct TextBlocks {
       for (const std::string& sentence : sentences) s += wrapped(sentence, "    ");
     }
   }
-  /// Each row is a heading, and below it a line for each other cell.
+  /// Writes a table as text: each row as its heading, and a line below for each other cell.
   void operator()(const Table& t) {
     s += "\n" + wrapped(t.caption, "") + "\n";
     if (t.columns.size() == 2) {

@@ -12,9 +12,9 @@
 namespace cudp {
 namespace {
 
-/// Code of a layer, and what is known of the layers so far.
+/// PyTorch code of the layers that were visited so far, and what the next layer depends on.
 struct TorchLayers {
-  std::vector<std::pair<std::string, std::string>> layers;  ///< name, code
+  std::vector<std::pair<std::string, std::string>> layers;  ///< name and code of each layer
   bool is_flat = false;
   bool is_chain = true;  ///< false: a layer has no counterpart in nn.Sequential
   const NetworkLayer* at = nullptr;
