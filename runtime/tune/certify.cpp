@@ -21,7 +21,8 @@ privacy::RunSpending stated(double epsilon, double delta) {
   return {.run = privacy::StatedRun{epsilon, delta}};
 }
 
-/// Returns what a candidate's training may spend.
+/// Returns the privacy that a candidate's training may spend: what its planned certificate lists
+/// or, if the list is not fixed or unsuitable, the candidate's budget.
 privacy::RunSpending spending_of_training(const PlannedSpending& s, double epsilon, double delta) {
   privacy::RunSpending whole = stated(std::fmax(s.epsilon, epsilon), std::fmax(s.delta, delta));
   if (s.certificate.empty()) return whole;
@@ -36,7 +37,8 @@ privacy::RunSpending spending_of_training(const PlannedSpending& s, double epsil
   return has_curves ? spending : whole;
 }
 
-/// Returns what a score may spend. All candidates' scores have the same noise.
+/// Returns the privacy that the score of a candidate may spend: the noisy figures of held-out rows
+/// if all candidates have the same noise, otherwise (epsilon, delta).
 privacy::RunSpending spending_of_score(const std::vector<PlannedSpending>& spendings,
                                        double epsilon, double delta) {
   privacy::PlannedRun scores;
@@ -52,7 +54,8 @@ privacy::RunSpending spending_of_score(const std::vector<PlannedSpending>& spend
   return {.run = scores};
 }
 
-/// Returns a text that is the same for plans with the same spending.
+/// Returns a text from the fields of a planned certificate on which spending depends; plans with
+/// equal texts spend the same.
 std::string key_of(const PlannedSpending& s) {
   if (s.certificate.empty()) return {};
   const auto json = nlohmann::json::parse(s.certificate);

@@ -26,12 +26,13 @@ using ResultJson = nlohmann::ordered_json;
 
 constexpr const char* kTuned = "tuned";
 
-/// Files of private/ that commands on a run read.
+/// Names of the files in private/ that commands for a finished run read.
 constexpr const char* kOwnersFiles[] = {"ledger", RunFolder::kMetrics, RunFolder::kEvaluation,
                                         "holdout-released"};
 
-/// Returns the lines of metrics.jsonl with the epsilon of the whole tuning: a line of the released
-/// training is no cheaper than all of it. What that training had spent is `training_epsilon`.
+/// Returns the lines of metrics.jsonl (`text`) with the epsilon of the whole tuning, because
+/// nothing of the released training has a smaller one. The training's own epsilon becomes
+/// `training_epsilon`.
 std::string tuned_metrics(const std::string& text, double epsilon) {
   std::vector<MetricsRow> rows = decode_metrics(text);
   for (MetricsRow& row : rows) {
@@ -41,7 +42,7 @@ std::string tuned_metrics(const std::string& text, double epsilon) {
   return encode_metrics(rows);
 }
 
-/// Returns the settings with `tuned = true`, as the program writes them.
+/// Returns the settings (`text`) with `tuned = true` added.
 std::string tuned_settings(const std::string& text) {
   TrainConfig config;
   apply_settings(parse_settings(text, RunFolder::kConfig), config);

@@ -26,13 +26,14 @@ constexpr option_rows::Range kEta{
 constexpr option_rows::Range kMostRuns{
     .low = 0.0, .high = 131072.0, .text = "a whole number of 0 to 131072"};
 
-/// Settings that the guarantee of the whole tuning, or its data, rest on: one value for all
-/// candidates.
+/// Settings that must be the same for all candidates, because the guarantee of the whole tuning or
+/// the data depend on them.
 constexpr std::string_view kCommon[] = {
     "epsilon", "delta", "accountant", "rng", "seed", "unsafe-diagnostics", "allow-weak-privacy",
     "preset",  "config"};
 
-/// Settings that the tuning sets, or that contradict it.
+/// A setting that a tuning refuses, because the tuning sets it itself or contradicts it, and the
+/// reason.
 struct Refused {
   std::string_view key, why;
 };
@@ -94,7 +95,7 @@ void check_resolved(const SettingLists& lists, const std::vector<SweepCell>& cel
   }
 }
 
-/// Returns a number with two digits.
+/// Returns the number rounded to two significant digits.
 double rounded(double x) { return std::strtod(fmt::format("{:.1e}", x).c_str(), nullptr); }
 
 std::vector<Setting> multiples(double x, std::initializer_list<double> factors) {

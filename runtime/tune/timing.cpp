@@ -21,10 +21,10 @@
 namespace cudp {
 namespace {
 
-/// Maximum size of the random examples [bytes].
+/// Maximum size of the random examples on which trainings are timed [bytes].
 constexpr double kMaxBytes = 1 << 28;
 
-/// Ends a training after some time.
+/// Observer that interrupts a training after some time.
 class Stopwatch : public TrainingObserver {
  public:
   explicit Stopwatch(double seconds) : seconds_(seconds) {}
@@ -37,7 +37,7 @@ class Stopwatch : public TrainingObserver {
   std::chrono::time_point<Clock, std::chrono::duration<double>> end_;
 };
 
-/// Returns coded rows whose codes are spread over the features.
+/// Returns rows of a table with random codes, evenly spread over the features that are coded.
 Dataset random_rows(const RowLayout& layout, std::size_t rows, std::mt19937_64& random) {
   std::vector<std::uint32_t> coded;
   for (int f = 0; f < layout.features; ++f)
@@ -57,7 +57,8 @@ Dataset random_rows(const RowLayout& layout, std::size_t rows, std::mt19937_64& 
   return coded_dataset(layout, numbers, codes, std::vector<std::uint8_t>(rows), 2);
 }
 
-/// Returns the settings of a training of public examples, without held-out rows and evaluations.
+/// Returns the settings for timing a training: no held-out rows, no evaluations, and examples that
+/// count as public.
 TrainConfig timed_settings(TrainConfig config) {
   config.of<KeysInUse>() = {};
   config.holdout.reset();

@@ -44,21 +44,24 @@ constexpr const char* kSettings = "tune.toml";
 constexpr const char* kPlan = "tuning.json";
 constexpr const char* kKey = "tuning-key";
 constexpr const char* kScores = "scores.json";
-/// Numbers of derived keys: 0 draws the number of trainings, 1, 2, ... belong to trainings.
+/// Numbers from which the keys of a tuning are derived: 0 for the draw of the number of trainings,
+/// 1, 2, ... for the trainings, kSplitKey for the held-out rows, kCount for the noise on the number
+/// of examples.
 constexpr std::uint64_t kSplitKey = std::uint64_t{1} << 63;
 constexpr std::uint64_t kCount = kSplitKey + 1;
-/// Settings that change the time of a training by its number of steps at most.
+/// Settings that change the duration of a training only through its number of steps, or not at all.
 constexpr std::string_view kNoTime[] = {"lr",           "clip",     "epochs",       "steps",
                                         "momentum",     "beta1",    "beta2",        "weight-decay",
                                         "schedule",     "final-lr", "warmup",       "decay-every",
                                         "decay-factor", "ema",      "class-weights"};
-/// Duration of each measurement of candidates that differ in other settings [seconds], and their
-/// maximum number.
+/// Candidates that differ in other settings are timed, at most kMaxTimed of them. Duration of each
+/// measurement [seconds].
 constexpr double kTimedSeconds = 0.2;
 constexpr std::size_t kMaxTimed = 16;
-/// Field of the plan: the noisy number of examples.
+/// Name of the field in tuning.json with the noisy number of examples.
 constexpr const char* kNoisySize = "noisy_size";
-/// Field of the plan: what continuations of the tuning must have in common with it.
+/// Name of the field in tuning.json with the TuningIdentity, which must not change when the tuning
+/// resumes.
 constexpr const char* kIdentity = "began_with";
 
 privacy::StoppingLaw law_of(const TuneFlags& flags) {
@@ -72,7 +75,8 @@ privacy::StoppingLaw law_of(const TuneFlags& flags) {
   }
 }
 
-/// The budget of a candidate is 0 until it is known.
+/// Returns the plan as JSON, the content of tuning.json. A candidate's budget is 0 until it is
+/// known.
 TuneJson to_json(const TunePlan& plan) {
   TuneJson json{{"epsilon", plan.epsilon},
                 {"delta", plan.delta},
@@ -84,7 +88,8 @@ TuneJson to_json(const TunePlan& plan) {
   return json;
 }
 
-/// Reads what to_json() writes.
+/// Returns the budget of a candidate, and the charge for the whole tuning, from the JSON of
+/// to_json().
 privacy::SelectionBudget budget_of(const TuneJson& json) {
   return {.epsilon = json.value("candidate_epsilon", 0.0),
           .delta = json.value("candidate_delta", 0.0),
