@@ -17,7 +17,7 @@
 namespace cudp {
 namespace {
 
-/// Writes the whole text, as far as somebody reads it.
+/// Writes the whole text to a file descriptor; stops silently if its reader is gone.
 void write_text(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(file, text.data(), text.size());
@@ -38,7 +38,7 @@ std::string read_all(int file) {
   }
 }
 
-/// Calls `work`. Returns its error, "" if it has none, and the exit code.
+/// Calls `work`. Returns the message of its exception, "" if it threw none, and the exit code.
 std::pair<std::string, Exit> outcome_of(const std::function<void()>& work) {
   try {
     work();
@@ -65,8 +65,9 @@ pid_t fork_child() {
   return process;
 }
 
-/// Ties the life of this child to its parent's: the child ends with a checkpoint if the parent is
-/// killed. A terminal's signals go to the parent alone, which passes them on once.
+/// Called in a child process. The child gets SIGTERM if its parent ends, and then stops with a
+/// checkpoint. The child is in a process group of its own, so that a terminal sends its signals to
+/// the parent alone, which passes them on.
 void become_child(pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -23,8 +23,8 @@ Value entry_value(const toml::node& node, const std::string& place) {
   return toml_value(node, place, "a value or a list of values");
 }
 
-/// Throws InputError if a file or a preset names a file that all runs would write. Neither can be
-/// given as a flag (swept_option).
+/// Throws InputError if a settings file or a preset sets a path to which all runs would write. (As
+/// flags of a sweep, such settings are refused by swept_option().)
 void check_shared_files(const TrainConfig& config) {
   for (const char* const key : {"metrics-file", "tensorboard"}) {
     const auto value = find_option(key)->get(config);

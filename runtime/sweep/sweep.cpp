@@ -21,7 +21,8 @@ namespace {
 using SweepJson = nlohmann::ordered_json;
 
 constexpr const char* kFile = "sweep.toml";
-/// Returns the K and N of --share "K/N". Throws InputError.
+/// Returns K and N of the option --share "K/N"; 1 and 1 if it is empty. Throws InputError if it has
+/// another form.
 std::pair<std::size_t, std::size_t> share_of(const std::string& text) {
   if (text.empty()) return {1, 1};
   const std::size_t slash = text.find('/');

@@ -18,14 +18,14 @@ namespace {
 
 using SweepJson = nlohmann::ordered_json;
 
-/// Returns the bar of held-out rows that a table shows; null if the run has none.
+/// Returns the noisy figure of held-out rows that a table shows; null if the run has none.
 const ErrorBar* held_out(const RunResult& r) {
   return r.held_out.empty() ? nullptr : &r.held_out.front();
 }
 
 std::string plain_text(double value) { return fmt::format("{:.4g}", value); }
 
-/// Returns a field of a CSV file.
+/// Returns the text as a field of a CSV file, in quotation marks if it needs them.
 std::string field(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -47,8 +47,8 @@ std::size_t finished(const SweptCell& cell) {
       std::ranges::count_if(cell.runs, [](const SweptRun& r) { return r.result.has_value(); }));
 }
 
-/// Returns the number of privacy of a cell's finished runs, which are the same; empty if there is
-/// none.
+/// Returns the largest finite value of a privacy parameter over a cell's finished runs; nullopt if
+/// there is none.
 std::optional<double> largest(const SweptCell& cell, double RunResult::*member) {
   std::optional<double> most;
   for (const SweptRun& run : cell.runs)

@@ -27,7 +27,8 @@ namespace {
 
 using PlanJson = nlohmann::ordered_json;
 
-/// Number of trainings at a time on a CUDA device. bench/results has the measurement.
+/// Default number of trainings that run at the same time on one CUDA device; measured in
+/// bench/results.
 constexpr int kJobsOfDevice = 8;
 
 PlanJson to_json(const PlannedSpending& s) {
@@ -46,7 +47,7 @@ PlannedSpending from_json(const PlanJson& j) {
           .data_tag = j["data"]};
 }
 
-/// Returns the facts about the data of a training, in this process.
+/// Returns facts about the data of a training with this config, computed in this process.
 DataFacts facts_here(const TrainConfig& asked, const SharedData& data) {
   Reporter silent(Reporter::Silent{});
   const std::shared_ptr<LoadedData> loaded = data.of(asked);
@@ -61,7 +62,8 @@ DataFacts facts_here(const TrainConfig& asked, const SharedData& data) {
   return facts;
 }
 
-/// Plans the trainings in this process. A training moves the data in memory and gives them back.
+/// Returns the planned privacy cost of each training, computed in this process. Each plan moves the
+/// data out of memory and back.
 std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
                                        const SharedData& data, Reporter& reporter) {
   std::vector<PlannedSpending> all;
