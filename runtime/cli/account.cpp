@@ -30,7 +30,7 @@ struct AccountFlags : AccountantFlags {
   std::optional<std::uint64_t> groups;
 };
 
-/// Answer to `cudp account --rdp-at`: the Renyi divergence of one step at one order.
+/// Answers `cudp account --rdp-at`: the Renyi divergence of one step at one order.
 Answer divergence_at(const AccountFlags& o) {
   unused("--rdp-at", "--zcdp", o.zcdp, "--phases", o.phases, "--steps", o.steps, "--delta", o.delta,
          "--epsilon", o.epsilon, "--groups", o.groups, "--curve", o.curve);
@@ -47,7 +47,7 @@ Answer divergence_at(const AccountFlags& o) {
   return a;
 }
 
-/// Answer to --zcdp: (epsilon, delta) that follows from zero-concentrated DP.
+/// Answers `cudp account --zcdp`: the (epsilon, delta) that follow from zero-concentrated DP.
 Answer zcdp_as_epsilon(const AccountFlags& o) {
   unused("--zcdp", "--steps-per-epoch", o.steps_per_epoch, "--uses", o.uses);
   unused("--zcdp", "--examples", o.examples, "--batch", o.batch, "--epochs", o.epochs, "--phases",
@@ -82,7 +82,8 @@ std::vector<Release> releases_of(const AccountFlags& o) {
   return read_phases(*o.phases);
 }
 
-/// Answer to --accountant gdp: the central limit theorem's estimate, labelled as an estimate.
+/// Answers `cudp account --accountant gdp`: the estimate from the central limit theorem, labelled
+/// as an estimate.
 Answer gaussian_dp_estimate(const AccountFlags& o, const std::vector<Release>& releases) {
   unused("--accountant gdp", "--groups", o.groups, "--curve", o.curve, "--interval", o.interval);
   if (o.neighbours != privacy::NeighbouringRelation::add_or_remove)
@@ -113,7 +114,7 @@ nlohmann::ordered_json epsilons_of(const privacy::PrivacyBound& b) {
           {"epsilon_lower", b.epsilon_lower}};
 }
 
-/// Answer with epsilon at --delta, or delta at --epsilon.
+/// Answers `cudp account`: epsilon at --delta, or delta at --epsilon.
 Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
                 const privacy::AccountantOptions& options) {
   privacy::Accountant accountant(composition, options);
@@ -166,8 +167,8 @@ Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
   return a;
 }
 
-/// Answer to --groups: epsilon of groups of 1 to --groups examples, compared with the bounds that
-/// follow from a single example's epsilon.
+/// Answers `cudp account --groups`: epsilon for groups of 1 to --groups examples, compared with the
+/// bounds that follow from the epsilon of a single example.
 Answer group_table(const AccountFlags& o, const std::vector<GroupRow>& groups) {
   Answer a{.json = {{"delta", *o.delta},
                     {"accountant", o.accountant},
@@ -187,7 +188,7 @@ Answer group_table(const AccountFlags& o, const std::vector<GroupRow>& groups) {
   return a;
 }
 
-/// Answer to questions about finished runs: the meaning of a certificate, its epsilon with other
+/// Answers `cudp account RUN...`: the meaning of a run's certificate, its epsilon with other
 /// settings, or the privacy that several runs spend together.
 Answer answer_about_runs(const AccountFlags& o) {
   const AccountantFlags none;

@@ -78,7 +78,9 @@ std::string name_of(privacy::NeighbouringRelation relation) {
 
 namespace {
 
-/// Throws InputError if a flag of a training is given together with the flag that it replaces.
+/// Throws InputError if flags that describe a training (--examples, --batch, --epochs) are given
+/// together with flags that would be computed from them (--q, --n, --steps). unknown: flag that the
+/// command computes.
 void check_no_contradiction(const AccountantFlags& o, const std::string& unknown) {
   const bool fixed = o.sampling == "fixed";
   const std::string with = fixed ? "--examples" : "--examples and --batch";
@@ -103,7 +105,7 @@ void check_uses(const AccountantFlags& o) {
                      " steps of an epoch, found " + std::to_string(*o.uses));
 }
 
-/// Checks the flags of random allocation, and derives --steps-per-epoch from --examples and
+/// Checks the flags of random allocation, and computes --steps-per-epoch from --examples and
 /// --batch.
 void fill_in_epoch(AccountantFlags& o) {
   const std::string with = "--sampling allocation";

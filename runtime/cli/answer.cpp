@@ -14,13 +14,14 @@
 namespace cudp {
 namespace {
 
-/// Returns the number of characters in a UTF-8 text.
+/// Returns the number of characters of a UTF-8 text.
 std::size_t characters(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
-/// Returns the width left for the values of a table with names of `names` characters [characters].
+/// Returns how many characters remain in a line of `width` for the values of a table whose longest
+/// name has `names` characters; at least 20.
 std::size_t room_beside(std::size_t names, std::size_t width) {
   constexpr std::size_t kLeast = 20;
   return std::max(kLeast, width > names + 2 ? width - names - 2 : 0);

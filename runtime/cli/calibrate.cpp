@@ -14,7 +14,7 @@ struct CalibrateFlags : AccountantFlags {
   std::string solve = "sigma";
 };
 
-/// Computes the value that --solve names from the other flags.
+/// Computes the value of the flag that --solve names from the other flags, and stores it in `o`.
 void solve(CalibrateFlags& o) {
   const std::string with = "--solve " + o.solve;
   const bool fixed = o.sampling == "fixed";
@@ -65,8 +65,8 @@ void solve(CalibrateFlags& o) {
     find(o.batch, privacy::calibrate_batch);
 }
 
-/// Computes the value that --solve names if an epoch uses each example several times: it costs no
-/// more than as many epochs of a part of the steps, each of which uses an example once.
+/// Does the work of solve() if an epsilon with random allocation uses each example in --uses steps.
+/// Such an epoch costs no more than --uses shorter epochs, each of which uses an example once.
 void solve_with_uses(CalibrateFlags& o) {
   fill_in_training(o, o.solve);
   const std::uint64_t uses = uses_of(o), steps = needed(o.steps_per_epoch, "--steps-per-epoch");

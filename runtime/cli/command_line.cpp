@@ -47,7 +47,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
 
 bool is_flag(const std::string& word) { return word.size() > 1 && word[0] == '-'; }
 
-/// Throws InputError if there are words before the command, or next to a flag that must stand
+/// Throws InputError if the first word is not a command, or if a flag such as --version is not
 /// alone.
 void check_first_word(const CLI::App& app, const std::vector<std::string>& words) {
   const std::string& first = words[0];
@@ -66,7 +66,7 @@ void check_first_word(const CLI::App& app, const std::vector<std::string>& words
                    nearest_or_all(first, commands, kCommands));
 }
 
-/// Throws InputError on a word that the command does not understand, naming similar ones.
+/// Throws InputError on a word that the command does not know; the message names similar ones.
 void refuse_leftovers(const CLI::App& app, const CLI::App& command) {
   const std::vector<std::string> left = command.remaining();
   if (left.empty() || command.get_prefix_command()) return;
@@ -88,8 +88,8 @@ void refuse_leftovers(const CLI::App& app, const CLI::App& command) {
       nearest_or_all(word, known, option_synonyms(), "cudp " + name + all + " lists them"));
 }
 
-/// Returns the command-line parser's error in the form of cudp's own errors. command: name of the
-/// command, or of the program if none was given.
+/// Returns the message of the command-line parser's exception, reworded like the messages of cudp.
+/// command: name of the command, or of the program if there is none.
 std::string sentence_of(const CLI::ParseError& refusal, const std::string& command) {
   std::string text = refusal.what();
   if (constexpr std::string_view kRequired = " is required";
@@ -124,7 +124,7 @@ AddCommands commands_of_cudp(ReleaseObserver* release_observer) {
   };
 }
 
-/// The program with all its commands, and the one that the user gave.
+/// The program's parser with all its commands, and the command that the user gave.
 struct Program {
   explicit Program(const AddCommands& add) {
     const BuildInfo build = build_info();

@@ -25,9 +25,9 @@ constexpr const char* kCompletionExamples = R"(Examples:
   cudp completion fish > ~/.config/fish/completions/cudp.fish
   cudp completion man > ~/.local/share/man/man1/cudp.1)";
 
-/// A command's flag, as a shell's completion needs it.
+/// A command's flag, with everything that a shell's completion needs.
 struct Flag {
-  std::string name;  ///< "--epsilon"
+  std::string name;  ///< name with its dashes, e.g. "--epsilon"
   std::string help;
   std::string value_name;          ///< "" for a flag without a value
   std::vector<std::string> words;  ///< values that can be completed
@@ -42,7 +42,7 @@ struct Described {
   std::vector<Flag> flags;
 };
 
-/// Adds the values of an option that can be completed.
+/// Fills in the values of an option that the shell can complete, such as names of presets.
 void name_values(Flag& flag) {
   const std::string key = flag.name.substr(2);
   if (key == "preset") flag.words = preset_names();
@@ -90,7 +90,7 @@ std::string joined(const std::vector<std::string>& words, const char* between = 
   return fmt::format("{}", fmt::join(words, between));
 }
 
-/// Returns the text with a backslash before each of the characters.
+/// Returns the text with a backslash before each character that occurs in `characters`.
 std::string escaped(const std::string& text, std::string_view characters) {
   std::string out;
   for (const char c : text) {
@@ -100,7 +100,7 @@ std::string escaped(const std::string& text, std::string_view characters) {
   return out;
 }
 
-/// Returns the text in single quotes, as sh and zsh read it.
+/// Returns the text in single quotes, so that sh and zsh read it as one word.
 std::string single_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -216,7 +216,8 @@ std::string fish(const std::vector<Described>& commands) {
   return out;
 }
 
-/// Returns text as man reads it: no line is a request, no hyphen becomes a dash.
+/// Returns the text for a manual page: no line is taken for a command of troff, and hyphens stay
+/// hyphens.
 std::string man_text(const std::string& text) {
   std::istringstream lines(text);
   std::string out;

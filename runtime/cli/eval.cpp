@@ -82,7 +82,7 @@ std::vector<Option> eval_options() {
   return options;
 }
 
-/// One evaluator for all rows, and one for the rows of each group.
+/// The evaluator of all rows, and one for the rows of each group (--group-by).
 struct Evaluators {
   Evaluator all;
   std::map<std::string, Evaluator, std::less<>> groups;
@@ -130,7 +130,8 @@ void add_groups(Answer& a, const Evaluators& e, const std::string& group_by,
   }
 }
 
-/// Adds to the output what the flags about thresholds ask for, and the table of thresholds.
+/// Adds the figures at the thresholds that the flags request, and the table of thresholds, to the
+/// output.
 void add_thresholds(Answer& a, const Evaluator& evaluator, const Evaluation& e,
                     const EvalFlags& flags, const std::vector<std::string>& classes) {
   const auto add = [&](const char* key, const char* what, double min_share,
@@ -148,8 +149,8 @@ void add_thresholds(Answer& a, const Evaluator& evaluator, const Evaluation& e,
   for (auto& row : threshold_table(e, classes)) a.rows.push_back(std::move(row));
 }
 
-/// Throws InputError if a flag needs a threshold but the model gives no probabilities of two
-/// classes.
+/// Throws InputError if a flag sets or requests a threshold, but the model does not give
+/// probabilities of two classes.
 void check_thresholds(const EvalFlags& flags, const Network& network) {
   for (const auto& [flag, value] :
        {std::pair("--threshold", flags.threshold), std::pair("--at-precision", flags.at_precision),
@@ -157,7 +158,8 @@ void check_thresholds(const EvalFlags& flags, const Network& network) {
     if (value) check_threshold(flag, network.spec.loss, network.outputs);
 }
 
-/// Writes files that only the owner may read, because the rows may be private.
+/// Writes the evaluation and its pictures into `folder`, readable by the owner only, because the
+/// rows may be private.
 void write_files(const fs::path& folder, const Answer& a, const Evaluation& e,
                  const std::vector<std::string>& classes, const std::string& title,
                  Reporter& reporter) {

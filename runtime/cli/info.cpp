@@ -22,7 +22,8 @@ constexpr const char* kInfoExamples = R"(Examples:
   cudp info --json
 )";
 
-/// The processes that were started together: their number, their nodes, and how they communicate.
+/// The processes (ranks) that were started together: their number, their nodes, and how they
+/// communicate.
 struct Together {
   int ranks = 1;
   std::int64_t nodes = 1;
@@ -39,8 +40,8 @@ Together describe_together(Ranks& ranks) {
                                      : ranks.transport()};
 }
 
-/// Returns how the sums of several ranks would be added in a training on this machine's devices
-/// (host or NCCL).
+/// Returns a text that states where a training would add the sums of several ranks: on the host, or
+/// by NCCL between this machine's devices.
 std::string sums_of_ranks(bool has_devices) {
   if (!has_devices) return "the host";
   try {

@@ -31,20 +31,21 @@ void for_each_mechanism_field(M& m, Visit visit) {
   if constexpr (requires { m.sigma; }) visit("sigma", m.sigma);
 }
 
-/// Returns the key of the number of releases: an allocated release is a whole epoch.
+/// Returns the JSON key for the number of releases: "epochs" for random allocation, in which a
+/// release is an epoch, otherwise "steps".
 const char* count_key(const privacy::Mechanism& mechanism) {
   return std::holds_alternative<privacy::AllocatedGaussian>(mechanism) ? "epochs" : "steps";
 }
 
-/// Returns a JSON value as one short line.
+/// Returns a JSON value as one line of at most 60 characters and "...".
 std::string value_text_of(const json& value) {
   std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
   if (text.size() > 60) text = text.substr(0, 60) + "...";
   return text;
 }
 
-/// The fields of one entry of a JSON list of releases. Each must be read; finish() throws on
-/// others.
+/// One entry of a JSON list of releases. Its fields are read one by one; finish() throws if a field
+/// was not read.
 class Entry {
  public:
   Entry(const json& entry, std::string place) : entry_(entry), place_(std::move(place)) {

@@ -52,8 +52,8 @@ std::vector<Option> predict_options() {
   return options;
 }
 
-/// Output for stdout that is stored in a temporary file until it is complete, so that nothing is
-/// written if a row is invalid.
+/// Output for stdout that is kept in a temporary file until it is complete, so that nothing is
+/// printed if a row turns out to be invalid.
 class HeldOutput {
  public:
   HeldOutput() : file_(std::tmpfile(), &std::fclose) {
@@ -78,8 +78,8 @@ class HeldOutput {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
-/// Scores all rows and writes their predictions to `out`, which the caller publishes. Returns the
-/// number of predictions.
+/// Computes the predictions of all rows and writes them to `out`; the caller then publishes `out`.
+/// Returns the number of predictions.
 template <class Output>
 std::uint64_t write_all(Scorer& scorer, PredictionWriter& writer, Output& out) {
   std::uint64_t rows = 0;

@@ -48,8 +48,8 @@ constexpr const char* kTightLine = "lines lt 1";
 constexpr const char* kLoose = "lines lt 2 dt 2";
 constexpr const char* kEstimate = "lines lt 9 dt 3";
 
-/// Returns the points (epsilon, delta(epsilon)) whose delta is large enough to be shown; none if
-/// delta() throws for these releases.
+/// Returns the points (epsilon, delta(epsilon)) whose delta is large enough to be drawn; none if
+/// delta() throws because the accountant has no bound for these releases.
 template <class Delta>
 Points points_of(const std::vector<double>& epsilons, Delta delta) {
   Points points;

@@ -43,7 +43,7 @@ std::vector<Option> report_options() {
           json_option()};
 }
 
-/// A finished run that the user gave by its folder or release folder.
+/// A finished run that the user named by the path of its folder or of its release folder.
 struct FoundRun {
   fs::path root;     ///< run folder; empty if there is only a release folder
   fs::path release;  ///< release folder; empty if the run has no privacy
@@ -68,7 +68,8 @@ FoundRun find_run(const std::string& place) {
   return run;
 }
 
-/// Returns all files of a run that its owner can read.
+/// Returns the contents of the run's files, including those of private/ if the run's folder is
+/// known.
 ReportFiles files_of(const FoundRun& run) {
   return run.root.empty() ? read_release_files(run.release) : read_run_files(run.root);
 }
@@ -81,7 +82,8 @@ std::string run_name(const FoundRun& run) {
   return name == "release" ? folder.parent_path().filename().string() : name;
 }
 
-/// Returns the privacy that the runs spend together; nullopt if that cannot be computed.
+/// Returns the privacy that the runs spend together; nullopt if fewer than two have privacy, or if
+/// it cannot be computed.
 std::optional<SpentTogether> joint_spending(const std::vector<FoundRun>& runs) {
   std::vector<std::string> folders;
   for (const FoundRun& run : runs)

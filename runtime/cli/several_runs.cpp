@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Throws InputError if two runs protect different units, e.g. persons and rows: such runs have no
-/// common guarantee.
+/// Throws InputError if run `c` protects another unit than run `first`, e.g. persons instead of
+/// rows: such runs have no common guarantee.
 void hold_same_neighbours(const NamedCertificate& first, const NamedCertificate& c) {
   const auto expect = [&](const char* key, const std::string& expected, const std::string& found) {
     if (found != expected)
@@ -59,7 +59,8 @@ double common_delta(const std::vector<NamedCertificate>& all) {
   return all.front().stated.delta;
 }
 
-/// Returns a description of how a run's spending is counted.
+/// Returns a text that states how the run's spending is counted: by its releases, its epsilon and
+/// delta, ...
 std::string counted_as(const NamedCertificate& c, const privacy::RunSpending& spending) {
   std::string how = c.text("method");
   if (std::holds_alternative<privacy::StatedRun>(spending.run))
@@ -73,7 +74,7 @@ std::string counted_as(const NamedCertificate& c, const privacy::RunSpending& sp
   return how;
 }
 
-/// Returns the sum of a member over all runs, rounded up.
+/// Returns the sum of a member (epsilon or delta) over all runs, rounded up.
 double sum_of(const std::vector<SpendingRun>& runs, double SpendingRun::*member) {
   constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
   long double sum = 0.0L;
@@ -91,8 +92,9 @@ double sum_of(const std::vector<SpendingRun>& runs, double SpendingRun::*member)
                         : std::nextafter(nearest, std::numeric_limits<double>::infinity());
 }
 
-/// Returns the privacy that a run spends, from its certificate. An unfinished run whose releases
-/// are chosen during training lists none of them, and counts by its stated epsilon.
+/// Returns the privacy that a run spends, from its certificate. The certificate of an unfinished
+/// run whose releases are chosen during training lists none of them; the run then counts with its
+/// stated epsilon.
 privacy::RunSpending spending_of_plan(const NamedCertificate& c) {
   const bool listed = !c.stated.releases.empty() || c.json.contains("filter") || c.stated.split ||
                       c.stated.order_fixed;
@@ -100,17 +102,19 @@ privacy::RunSpending spending_of_plan(const NamedCertificate& c) {
   return {.run = privacy::StatedRun{c.stated.epsilon, c.stated.delta}};
 }
 
-/// Returns the spending of a run that may have been chosen by looking at others. Random allocation
-/// has no divergence for that, so that such a run counts by its promise.
+/// Returns the spending of a run that may have been chosen after looking at other runs. Random
+/// allocation has no Renyi divergence, which that bound needs, so such a run counts with its stated
+/// epsilon and delta.
 privacy::RunSpending as_chosen(const privacy::RunSpending& spending,
                                const verify::StatedNumbers& stated) {
   if (!privacy::allocates(spending)) return spending;
   return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
 }
 
-/// Returns the spendings of runs that were all fixed before the first of them started. A run that
-/// its noisy row count planned was not fixed, so it counts as if it was chosen. Losses of random
-/// allocation do not compose with divergences: if a run has no losses, all count as if chosen.
+/// Returns the spendings of runs that were all fixed before the first of them started. A run whose
+/// steps depend on its noisy number of examples was not fixed, so it counts as in `chosen`. Random
+/// allocation has only a privacy loss distribution; if it occurs and another run has none, `chosen`
+/// is returned.
 std::vector<privacy::RunSpending> as_fixed_ahead(const std::vector<privacy::RunSpending>& spendings,
                                                  const std::vector<privacy::RunSpending>& chosen,
                                                  std::uint64_t group) {

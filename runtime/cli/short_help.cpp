@@ -47,7 +47,7 @@ constexpr HelpLine kTrainLines[] = {
     {"json", "print the result as JSON"},
 };
 
-/// Formats the help of a command as a fixed text.
+/// Formatter that shows a fixed text as the help of a command.
 class ShortHelp final : public CLI::Formatter {
  public:
   explicit ShortHelp(std::string text) : text_(std::move(text)) {}
@@ -103,8 +103,8 @@ std::size_t begin_of_text(const std::string& line) {
   return std::min(line.find_first_not_of(' ', gap), line.size());
 }
 
-/// Breaks `words` from position `at` on into rows. row: start of the first row. indent: start of
-/// all others. tail: end of every row but the last.
+/// Returns the text from position `at` on, broken into lines. row: start of the first line. indent:
+/// start of all others. tail: end of every line but the last.
 std::string broken(const std::string& words, std::size_t at, std::string row,
                    const std::string& indent, const std::string& tail, std::size_t width) {
   std::string out;
@@ -125,8 +125,8 @@ std::string broken(const std::string& words, std::size_t at, std::string row,
   return out + row + "\n";
 }
 
-/// Breaks an example command so that it can still be copied: the comment goes before it, and its
-/// rows end in a backslash.
+/// Returns an example command broken into lines such that it can still be copied: its comment
+/// stands in a line before it, and its lines end in a backslash.
 std::string broken_example(const std::string& line, std::size_t width) {
   const std::size_t comment = line.find("  # ");
   std::string out;

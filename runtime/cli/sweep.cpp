@@ -56,7 +56,8 @@ constexpr HelpLine kSweepLines[] = {
 
 using GivenSweep = GivenRequest<SweepRequest>;
 
-/// Adds the settings in SWEEP.toml, or those of the sweep that is continued. Throws InputError.
+/// Adds the settings of the user's file, or of the sweep that is continued, to the request. Throws
+/// InputError if a file cannot be read or is not valid.
 void add_files(SweepRequest& request, const CommandFlags& own) {
   const Settings typed = own.given();
   const SweepFlags flags = request.flags;
@@ -69,7 +70,8 @@ void add_files(SweepRequest& request, const CommandFlags& own) {
                    });
 }
 
-/// Privacy that all runs of a sweep spend together, and messages about it.
+/// The privacy that all runs of a sweep spend together (nullopt if there is no bound), and a
+/// message about it.
 struct Total {
   std::optional<JointSpending> spent;
   std::string text;
@@ -106,7 +108,7 @@ void check_total(const Total& total, const Sweep& sweep, const SweepFlags& flags
       privacy::number(total.spent->delta)));
 }
 
-/// Writes the tables of results, and prints what is public in them.
+/// Writes the tables of results, and prints the part that may be published.
 void finish(const Sweep& sweep, const SweepFlags& flags, bool as_json) {
   SweepTable table = sweep.table();
   const Total total = total_of(sweep, flags);

@@ -113,8 +113,8 @@ Answer answer_of(RunResult r) {
   return a;
 }
 
-/// Reports the durations of the run's phases; to the owner only if the number of examples is
-/// private, because they may reveal it.
+/// Reports the durations of the run's phases. If the number of examples is private, they may reveal
+/// it, and are shown to the owner only.
 void show_timings(const Run& run) {
   run.reporter().show_timings(run.training->experiment().data.size_is_public);
 }
@@ -145,8 +145,8 @@ int start_training(const Settings& flags, LogForm form, ReleaseObserver* release
   return 0;
 }
 
-/// Connects to the other ranks of --ranks or of a launcher; returns null if this process trains
-/// alone.
+/// Connects to the other ranks, started by --ranks or by an MPI launcher. Returns null if this
+/// process trains alone.
 std::unique_ptr<Ranks> ranks_of(const TrainConfig& asked) {
   const auto timeout = std::chrono::milliseconds(std::llround(1e3 * asked.rank_timeout));
   std::unique_ptr<Ranks> launched = mpi_ranks(timeout);
@@ -156,8 +156,8 @@ std::unique_ptr<Ranks> ranks_of(const TrainConfig& asked) {
   return fork_ranks(static_cast<int>(asked.ranks), timeout, follow_run);
 }
 
-/// Replaces --resume-or-start by --resume or --out, depending on whether the run exists. Throws
-/// InputError.
+/// Returns the flags with --resume-or-start replaced by --resume if the run exists, otherwise by
+/// --out. Throws InputError if one of these is given too.
 Settings as_resume_or_start(Settings flags) {
   const auto asked = flags.find("resume-or-start");
   if (asked == flags.end()) return flags;
@@ -173,7 +173,8 @@ Settings as_resume_or_start(Settings flags) {
   return flags;
 }
 
-/// Returns the form of log lines that the flags, or the config file that they name, state.
+/// Returns the form of log lines (text or JSON) that the flags set, or the config file that they
+/// name.
 LogForm log_form_of(const Settings& flags) {
   TrainConfig asked;
   apply_settings(flags, asked);

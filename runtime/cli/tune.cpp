@@ -62,12 +62,13 @@ constexpr HelpLine kTuneLines[] = {
     {"quiet", "no progress, only warnings"},
 };
 
-/// Number of rows for which a dry run shows a plan if it is private, or more for large batches.
+/// Number of rows assumed by a dry run if their number is private (assumed_rows()).
 constexpr double kAssumedRows = 10000.0;
 
 using GivenTuning = GivenRequest<TuneRequest>;
 
-/// Adds the settings of GRID.toml, or of the tuning that is continued. Throws InputError.
+/// Adds the settings of the user's file, or of the tuning that is continued, to the request. Throws
+/// InputError if a file cannot be read or is not valid.
 void add_tuning_files(TuneRequest& request, const CommandFlags& own) {
   const TuneFlags flags = request.flags;
   const Settings typed = own.given();
@@ -84,14 +85,15 @@ std::string budget_text(double epsilon, double delta) {
   return fmt::format("{} at delta {:.3g}", rounded_up(epsilon), delta);
 }
 
-/// Returns the number of rows for which a dry run shows a plan, if the number of rows is private.
+/// Returns the number of rows that a dry run assumes if their number is private: kAssumedRows, or
+/// 16 batches if that is more.
 double assumed_rows(const Tune& tune) {
   std::int64_t batch = 0;
   for (const SweepCell& cell : tune.candidates()) batch = std::max(batch, cell.config.batch);
   return std::fmax(kAssumedRows, 16.0 * static_cast<double>(batch));
 }
 
-/// Returns the noise multiplier of a plan in words.
+/// Returns the noise multiplier that is planned for a candidate, as text.
 std::string noise_text(const PlannedSpending& s) {
   if (s.certificate.empty()) return "sigma follows from the noisy number of examples";
   const std::vector<privacy::Release> releases =
@@ -100,8 +102,8 @@ std::string noise_text(const PlannedSpending& s) {
   return sigma > 0.0 ? "sigma " + rounded_down(sigma) : "as its method needs";
 }
 
-/// Adds what scores can tell apart: their standard error beside the spread that is expected of the
-/// candidates.
+/// Adds the standard error of a score to the output, and advice if it is more than half of
+/// `spread`, the difference in accuracy that is expected between candidates.
 void add_score_error(const Tune& tune, double spread, Answer& a) {
   const auto rows = tune.public_test_rows();
   if (rows) {
@@ -141,7 +143,8 @@ void add_score_error(const Tune& tune, double spread, Answer& a) {
                   enough));
 }
 
-/// Adds the work that is expected: the mean number of trainings times the steps of a candidate.
+/// Adds the expected work to the output: `trainings`, the mean number of trainings, times the mean
+/// number of steps of a candidate.
 void add_work(const Tune& tune, double trainings, Answer& a) {
   double steps = 0.0, rows = 0.0;
   for (const PlannedSpending& s : tune.spendings()) {

@@ -21,8 +21,8 @@
 namespace cudp {
 namespace {
 
-/// The numbers on which the epsilon of a run depends: its steps, noise and sampling rate, and the
-/// number of examples.
+/// The numbers on which the epsilon of a run depends: number of examples, steps, noise and sampling
+/// rate.
 struct Planned {
   PrivacyPlan plan;
   TrainingSize size;
@@ -73,8 +73,8 @@ Changes changes_of(const std::string& text) {
   return changes;
 }
 
-/// Returns the accountant that the run's settings name, if they are in the certificate's folder;
-/// otherwise `best`.
+/// Returns the kind of accountant that the settings file in the certificate's folder states; `best`
+/// if there is no such file.
 privacy::AccountantKind accountant_of(const NamedCertificate& c) {
   const std::filesystem::path settings = c.file.parent_path() / RunFolder::kConfig;
   std::error_code none;
@@ -89,7 +89,8 @@ privacy::AccountantKind accountant_of(const NamedCertificate& c) {
   return privacy::AccountantKind::best;
 }
 
-/// Returns whether the release is that of all training steps of the run, which must be equal.
+/// Returns whether a release in the certificate stands for all training steps: equal steps with the
+/// stated sampling rate and noise.
 bool is_step(const privacy::Release& r, const verify::StatedNumbers& c) {
   return c.q > 0.0 && c.steps > 0 && r.count == c.steps &&
          r.mechanism == privacy::sampled_gaussian_mechanism(c.q, c.sigma);
@@ -102,8 +103,8 @@ bool is_before(const privacy::Release& r, const verify::StatedNumbers& c) {
          (gaussian->sigma == c.size_noise || gaussian->sigma == c.feature_noise);
 }
 
-/// Returns these numbers from a certificate. Throws InputError if its releases are not those of
-/// equal steps.
+/// Returns the numbers of a finished run from its certificate. Throws InputError if its releases
+/// are not those of equal steps.
 Planned planned_run(const NamedCertificate& certificate) {
   const verify::StatedNumbers& c = certificate.stated;
   const std::string file = certificate.file.string();
@@ -143,8 +144,8 @@ Planned planned_run(const NamedCertificate& certificate) {
   return run;
 }
 
-/// Sets another epsilon and delta. If the number of examples is private, divides them as a run
-/// does.
+/// Sets another epsilon and delta. If the number of examples is private, divides both between that
+/// number and the training, as a run does.
 void set_budget(Planned& run, double epsilon, double delta) {
   PrivacyPlan& plan = run.plan;
   run.delta = plan.delta = delta;
