@@ -73,8 +73,8 @@ void Gate::list(const GaussianRelease& r, std::size_t dimension) {
   ++listed_.back().times;
 }
 
-/// Checks every condition of a release, then adds it to the list of releases. Throws if a condition
-/// is violated.
+/// Checks every condition of a release, and adds it to the list of releases. Throws
+/// std::logic_error if the noise is less than charged, or if the release is not paid for.
 void Gate::admit_once(const GaussianRelease& r, std::size_t dimension) {
   check(r, dimension);
   if (!is_paid_for(r))

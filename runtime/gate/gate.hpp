@@ -54,7 +54,7 @@ struct GaussianRelease {
   /// Random stream of the noise; together with `step` it selects the random numbers.
   Stream purpose;
   std::uint64_t step;
-  double grid;  ///< g, a power of two; every sum is an integer multiple of it
+  double grid;  ///< g, a power of two; every sum is an integer multiple of it [unit of the sums]
   /// sigma, standard deviation of the noise [unit of the sums]; sigma / g is in [2^16, 2^40].
   double noise_std;
   /// L2 sensitivity of the sums, if one example is added or removed [unit of the sums]
