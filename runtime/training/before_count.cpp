@@ -19,11 +19,13 @@
 namespace cudp {
 namespace {
 
-/// A very large noise multiplier, for plans in which the cost of the noise does not matter.
+/// A very large noise multiplier, used in plans whose cost must not matter.
 constexpr double kPlentyOfNoise = 1024.0;
-/// Largest number of examples that the search considers, as a multiple of the batch size.
+/// Largest number of examples that the search considers for methods whose noise follows step sizes,
+/// as a multiple of the batch size.
 constexpr double kMostBatches = 4096.0;
-/// The search considers at most 2^32 examples, or as many as give a training of 2^22 steps.
+/// Largest number of examples that the search considers. It considers fewer if a training had more
+/// than 2^22 steps.
 constexpr double kMostExamples = 0x1p32;
 constexpr double kMostSteps = 0x1p22;
 /// Maximum number of privacy plans that are made to find out for which numbers of examples --sigma
@@ -43,8 +45,8 @@ struct RefusedCounts {
   std::exception_ptr reason;
 };
 
-/// Returns the message of a plan's failure if it is a BudgetError; "" for other errors, and if
-/// there is none.
+/// Returns the message of an exception if it is a BudgetError; "" for other exceptions, and for
+/// null.
 std::string budget_reason(const std::exception_ptr& refusal) {
   try {
     if (refusal != nullptr) std::rethrow_exception(refusal);
@@ -80,8 +82,8 @@ class Plans {
     return reason;
   }
 
-  /// Returns the numbers of examples for which the noise multiplier must suffice. They begin at the
-  /// batch size, because a batch larger than the number of examples is an error of its own.
+  /// Returns the range of numbers of examples for which --sigma must suffice. It begins at the
+  /// batch size, because a larger batch than the number of examples has an error of its own.
   Counts all_counts(const TrainConfig& config) const {
     const bool open = chosen(config, kMostExamples).batch != config.batch;
     return {open ? kTableBatches : batch_of(config), max_count(config)};
@@ -90,11 +92,11 @@ class Plans {
   /// Returns the largest numbers of examples in `counts` for which the privacy plan exceeds the
   /// budget; nullopt if there are none.
   ///
-  /// Numbers with the same batch, epochs and steps per epoch differ only in the sampling rate. The
-  /// rate, and with it the cost, falls as the number grows, so that the smallest of them decides. A
-  /// wider range is tested with a plan that costs at least as much as that for any number in the
-  /// range: it has the largest rate and the most steps. If that plan exceeds the budget, each half
-  /// is searched.
+  /// Numbers with the same batch size, epochs and steps per epoch differ only in the sampling rate.
+  /// The rate, and with it the cost, falls as the number grows, so the smallest of them decides. A
+  /// wider range is tested with a plan that costs at least as much as the plan for any number in
+  /// the range: it has the largest rate and the most steps. If that plan exceeds the budget, each
+  /// half of the range is searched.
   std::optional<RefusedCounts> largest_refused(const TrainConfig& config, const Counts& counts) {
     const Worst worst = worst_of(config, counts);
     const std::exception_ptr reason = refusal(worst);
@@ -128,8 +130,8 @@ class Plans {
 
   TrainingSize size_of(double count) const { return {count, noise_, e_.data.unit_rows}; }
 
-  /// Returns the settings after choosing those for tables (batch, epochs) for this number of
-  /// examples.
+  /// Returns the config for this number of examples: for a table, with the batch size and epochs
+  /// that choose_for_table() chooses.
   TrainConfig chosen(TrainConfig config, double count) const {
     choose_for_table(config, size_of(count), e_.data.train, e_.network);
     return config;
@@ -182,8 +184,8 @@ class Plans {
     return nullptr;
   }
 
-  /// Makes the plan and throws if it exceeds the budget. First tries the faster Renyi bound with 99
-  /// % of epsilon; it is looser, but suffices unless the budget is almost spent.
+  /// Makes a worst-case plan; throws if it exceeds the budget. First tries the faster, looser Renyi
+  /// bound with 99 % of epsilon, which suffices unless the budget is almost spent.
   void make_worst(const Worst& worst, std::optional<std::uint64_t> epoch_steps) {
     ++plans_;
     TrainConfig quick = worst.config;
@@ -195,8 +197,8 @@ class Plans {
     make(worst.config, worst.count, epoch_steps, 1.0);
   }
 
-  /// Makes the method for `count` examples with the fraction `share` of the budget's epsilon.
-  /// Throws if the plan does not fit.
+  /// Makes the training method for `count` examples, with the fraction `share` of the budget's
+  /// epsilon. Throws if its plan exceeds that.
   void make(const TrainConfig& config, double count, std::optional<std::uint64_t> epoch_steps,
             double share) const {
     MethodContext context = method_context(config, e_.network, size_of(count),
@@ -226,8 +228,8 @@ class Plans {
   int plans_ = 0;
 };
 
-/// Throws BudgetError if the noise multiplier in the settings exceeds the budget for some number of
-/// examples.
+/// Throws BudgetError if the noise multiplier in the settings (--sigma) exceeds the budget for some
+/// number of examples.
 void check_sigma(const Experiment& e, Plans& plans) {
   const TrainConfig& c = e.config;
   const std::exception_ptr refusal = plans.refusal_of_all(c);

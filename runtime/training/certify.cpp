@@ -23,7 +23,8 @@ constexpr const char* kNoGroups =
     "not stated: of several units some may be trained on and others held out, and both parts "
     "together are bounded for single units only";
 
-/// Returns descriptions of everything by which the user has weakened the guarantee.
+/// Returns the names of the flags, and descriptions of data, by which the user has weakened the
+/// guarantee.
 std::vector<std::string> unsafe_flags(const Experiment& e) {
   std::vector<std::string> flags = e.data.unsafe;
   if (e.config.unsafe_diagnostics) flags.emplace_back("unsafe-diagnostics");
@@ -49,8 +50,8 @@ Certificate::TestSet test_set(const TrainConfig& config, const DataSplit& data) 
                              : Certificate::TestSet::private_rows;
 }
 
-/// Makes the parts that all certificates have in common. more_unsafe: further violations of the
-/// guarantee, stated by the method.
+/// Makes the parts that all certificates have in common. more_unsafe: reasons of the method against
+/// publishing the model.
 Certificate fill(Status status, const Experiment& e, const TrainingSize& size,
                  privacy::Promise promise, const std::vector<std::string>& more_unsafe) {
   const TrainConfig& config = e.config;
@@ -94,7 +95,8 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size,
   return c;
 }
 
-/// Makes the certificate of a run that trains. ledger: everything that it is charged for.
+/// Makes the certificate of a run that trains. ledger: everything that was charged. released: noisy
+/// values that were released apart from steps. step: number of steps done.
 Certificate certificate_of(Status status, const Experiment& e, const TrainingSize& size,
                            const Method& method, const privacy::Ledger& ledger,
                            const std::vector<privacy::NoisyValue>& released, std::uint64_t step) {

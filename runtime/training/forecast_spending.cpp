@@ -17,7 +17,7 @@
 namespace cudp {
 namespace {
 
-/// Returns work(). Exceptions of the privacy accountant are rethrown as BudgetError.
+/// Returns work(). Rethrows std::domain_error, which the privacy accountant throws, as BudgetError.
 template <class Work>
 auto planned(const Work& work) {
   try {

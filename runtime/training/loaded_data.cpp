@@ -13,10 +13,10 @@
 namespace cudp {
 namespace {
 
-/// Number of accountant results that are cached for all trainings together.
+/// Number of accountant results kept in the cache that several trainings share.
 constexpr std::size_t kResults = 4096;
 
-/// Returns whether a training with this config runs on the CPU, whatever devices there are.
+/// Returns whether a training with this config certainly runs on the CPU.
 bool is_on_cpu(const TrainConfig& config) {
   return !built_with_cuda() || config.device == Device::cpu || method_entry(config.method).cpu_only;
 }

@@ -20,7 +20,7 @@ double bytes_of_array(const Array& array) {
   return static_cast<double>(array.size() * sizeof(*array.data()));
 }
 
-/// Returns the size of the arrays that are in files if the features are [bytes].
+/// Returns the size of the arrays that are stored in files together with the features [bytes].
 double bytes_of_row_arrays(const Dataset& data) {
   return bytes_of_array(data.targets) + bytes_of_array(data.numbers) +
          bytes_of_array(data.first_rows);
@@ -43,7 +43,8 @@ double bytes_in_file(const Dataset& data) {
          bytes_of_row_arrays(data);
 }
 
-/// Returns the memory that the draws of a method's batches take [bytes].
+/// Returns the memory for drawing batches: norms and numbers of all examples, if the method needs
+/// them [bytes].
 double bytes_of_draws(const Method& method, double examples) {
   const auto* const steps = dynamic_cast<const EngineMethod*>(&method);
   if (steps == nullptr) return 0.0;
@@ -55,7 +56,7 @@ double bytes_of_draws(const Method& method, double examples) {
   return batch + 8e6 + 6.0 * std::min(examples, static_cast<double>(BatchDraws::kMaxAllocated));
 }
 
-/// Returns the memory of the rows that the CPU reads ahead of a method's steps [bytes].
+/// Returns the memory for rows that the CPU reads from a file ahead of the steps [bytes].
 double bytes_read_ahead(const Experiment& e, const Method& method) {
   const Dataset& train = e.data.train;
   if (e.backend.name == "cuda" || train.rows == nullptr || train.rows->stays_in_memory() ||

@@ -14,8 +14,8 @@
 namespace cudp {
 namespace {
 
-/// Returns some network, in place of the training's, whose shape depends on the data. The noise
-/// multiplier does not depend on it.
+/// Returns a network that stands for the training's, whose shape is not known before the data are
+/// read. The noise multiplier does not depend on the network.
 Network stand_in() {
   constexpr const char* kModel = "logistic";
   return make_network(std::string(builtin_model(kModel)), kModel, "",

@@ -38,7 +38,7 @@
 namespace cudp {
 namespace {
 
-/// Other common names of models, such as those of scikit-learn.
+/// Names of models in other packages, such as scikit-learn, and cudp's names.
 constexpr Synonym kModels[] = {
     {"logreg", "logistic"},
     {"logistic-regression", "logistic"},
@@ -72,7 +72,7 @@ std::vector<Dataset*> parts_of(const TrainConfig& config, DataSplit& data) {
   return {&data.train, &data.test};
 }
 
-/// Throws InputError if rows are to be held out but the data already have test rows.
+/// Throws an error if --holdout is given and the data already have test rows of their own.
 void check_holdout(const DataSplit& data) {
   if (!data.held_out)
     throw InputError("--holdout: expected data without test rows, found some in " + data.name);
@@ -104,8 +104,8 @@ Device device_of_rank(Device device, bool may_share, const Ranks& ranks) {
   return device;
 }
 
-/// Opens the backend in another thread, because finding and opening a CUDA device takes as long as
-/// reading a small data set.
+/// Opens the backend in another thread while data are read, because finding and opening a CUDA
+/// device takes as long as reading a small data set.
 class BackendChoice {
  public:
   BackendChoice(Device device, Timings& timings) {
@@ -130,14 +130,15 @@ class BackendChoice {
   /// exist.
   Backend get() { return chosen_.get(); }
 
-  /// Throws the error of the device at once if it is known within moments, so that the user need
+  /// Waits 20 ms for the backend. If opening it has failed by then, throws, so that the user need
   /// not wait for the data.
   void rethrow_if_refused() {
     if (chosen_.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) return;
     chosen_ = made_up(chosen_.get());
   }
 
-  /// Returns work(). If both it and the device fail, throws the error of the device.
+  /// Returns work(), e.g. reading the data. If it throws and the backend failed as well, throws the
+  /// backend's error.
   template <class Work>
   auto meanwhile(const Work& work) -> decltype(work()) {
     try {
@@ -158,7 +159,8 @@ class BackendChoice {
   std::future<Backend> chosen_;
 };
 
-/// Throws InputError if settings for regression are given with classes, or the reverse.
+/// Throws InputError if settings for regression are given and the data have classes, or the
+/// reverse.
 void check_target(const TrainConfig& config, const MethodEntry& method, const Dataset& train) {
   const std::string& metric = config.of<ReportOptions>().metric;
   if (train.has_targets() && !metric.empty())
@@ -185,8 +187,8 @@ void check_target(const TrainConfig& config, const MethodEntry& method, const Da
     throw InputError("--huber-delta: expected with --loss huber only, found it with squared");
 }
 
-/// Sets the regression loss in `spec`. --huber-delta is divided by half the width of the target's
-/// bounds.
+/// Sets the regression loss in `spec`. Its threshold, --huber-delta, is converted to the scale of
+/// targets in [-1, 1], i.e. divided by half the width of the target's bounds.
 void choose_loss(const TrainConfig& config, const TargetBounds& bounds, ModelSpec& spec) {
   if (config.loss != name_of(Loss::huber)) return;
   const double delta = config.huber_delta.value_or(0.1 * (bounds.max - bounds.min));
@@ -226,8 +228,8 @@ void check_rates(const MethodEntry& method, const Network& network) {
                      ", whose step sizes are those of all layers together, found one");
 }
 
-/// Reads the pre-trained weights that the training starts from, and freezes layers. stored: those
-/// of a run that is resumed, or null.
+/// Reads the pre-trained weights that training starts from (--init), and freezes layers (--freeze).
+/// stored: the weights in the checkpoint of a resumed run, used instead of the file; or null.
 void take_public_weights(Experiment& e, const PublicWeights* stored, Reporter& reporter) {
   const FineTuning& settings = e.config.of<FineTuning>();
   if (settings.init.empty()) return;
@@ -240,8 +242,8 @@ void take_public_weights(Experiment& e, const PublicWeights* stored, Reporter& r
   for (const std::string& note : e.initial->notes) reporter.info(note);
 }
 
-/// Returns the name of a setting that needs all rows in memory, for a message; "" if none does,
-/// because training steps copy the rows that they draw.
+/// Returns the name of a setting that needs all rows in memory, for a message; "" if there is none:
+/// then training steps copy the rows that they draw, and all others may stay in a file.
 std::string in_memory_part(const TrainConfig& config, const MethodEntry& method) {
   if (method.linear_model) return "--method " + method.name;
   if (config.features != Features::none)
@@ -275,7 +277,8 @@ RowStorage storage_of(const TrainConfig& config, const MethodEntry& method) {
   return {};
 }
 
-/// Returns the random decisions which rows are held out; nullopt if none are.
+/// Returns the random draws that decide which rows are held out, by this key; nullopt if none are
+/// held out.
 std::optional<HoldOutDraws> holdout_draws(const TrainConfig& config,
                                           const std::optional<SharedKey>& key) {
   if (!config.holdout) return {};
@@ -294,8 +297,8 @@ std::vector<T> joined(Ranks& ranks, const char* what, std::span<const T> mine) {
   return all;
 }
 
-/// Collects labels and targets of the whole test set on rank 0. Each rank has read only its range
-/// of the data.
+/// Collects the labels and targets of the whole test set on rank 0. Each rank has read its own
+/// range of the data.
 void gather_answers(const DataSplit& data, Experiment& e) {
   for (const Dataset* const part : {&data.train, &data.test})
     ensure(part->whole > 0 || part->size() == 0, "a rank must read its range alone");
@@ -303,7 +306,8 @@ void gather_answers(const DataSplit& data, Experiment& e) {
   e.test_targets = joined<float>(*e.ranks, "targets of the test set", data.test.targets);
 }
 
-/// Throws InputError if a trained tensor has the name under which the embedding of words is stored.
+/// Throws InputError if --store-embedding is set and a trained tensor has the name kStoredVectors,
+/// under which the embedding is stored.
 void check_stored_vectors(const TrainConfig& config, const Network& n) {
   if (!config.of<TextOptions>().store_embedding) return;
   for (const ParameterTensor& t : n.parameters)

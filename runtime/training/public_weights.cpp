@@ -69,7 +69,7 @@ std::string read_input(const std::string& path) {
   }
 }
 
-/// A weights file, in which a model's tensors are found by name.
+/// A file of weights whose tensors are found by their names in the model.
 class WeightFile {
  public:
   explicit WeightFile(const std::string& path)
@@ -120,8 +120,8 @@ class WeightFile {
   std::vector<std::string> used_;
 };
 
-/// Adds the second bias of each LSTM in the file to its first one, because cudp's layer keeps the
-/// second at zero.
+/// For each LSTM, adds the file's second bias to the first one, because cudp's LSTM has only one
+/// bias.
 void add_second_biases(WeightFile& file, const Network& network, std::vector<float>& values) {
   constexpr std::string_view kSecond = ".bias_hh";
   for (const ParameterTensor& zero : network.zeros) {

@@ -11,9 +11,9 @@ namespace cudp {
 /// ranks, including rank 0, do the same next.
 struct RankCommand {
   enum class Kind : std::uint64_t {
-    introduce,     ///< other ranks receive the Introduction that follows
-    block_tags,    ///< other ranks compute authentication codes of their data, under a key that
-                   ///< follows
+    introduce,  ///< the other ranks receive the Introduction that follows
+    /// the other ranks compute authentication codes of their data, under a key that follows
+    block_tags,
     begin,         ///< Training::begin
     resume,        ///< Training::resume, from a state that follows
     charge_again,  ///< Training::charge_again

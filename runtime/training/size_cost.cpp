@@ -16,8 +16,8 @@
 namespace cudp {
 namespace {
 
-/// Makes the training method as if the number of examples were public; null if its plan exceeds the
-/// budget.
+/// Makes the training method as if the number of examples were public; returns null if its plan
+/// exceeds the budget.
 std::unique_ptr<Method> method_if_public(const Experiment& e, TrainingSize size) {
   size.noise = 0.0;
   try {

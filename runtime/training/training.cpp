@@ -26,8 +26,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Target duration of one call of Method::train, short enough for the progress bar and signals; and
-/// of the time between two checkpoints, which is what a crash may lose. [seconds]
+/// kChunkSeconds: intended duration of one call of Method::train, short enough for the progress bar
+/// and signals. kCheckpointSeconds: time between two checkpoints, the most that a crash loses. Both
+/// in seconds.
 constexpr double kChunkSeconds = 0.25;
 constexpr double kCheckpointSeconds = 20.0;
 
@@ -116,8 +117,8 @@ HoldoutPlan holdout_plan_of(const Experiment& e, double size_noise) {
 
 namespace {
 
-/// Privacy budget for the figures of held-out rows. It admits a fixed number of releases and
-/// nothing else.
+/// Privacy budget for the figures of held-out rows. It admits the planned number of releases with
+/// the planned noise, and nothing else.
 class HoldoutBudget final : public ReleaseAuthority {
  public:
   explicit HoldoutBudget(const HoldoutPlan& plan) : plan_(plan) {}
@@ -354,7 +355,7 @@ std::optional<Evaluation> Training::evaluate() {
   return evaluation_of(answers())();
 }
 
-/// State of one call of Training::advance(), with the measured speed.
+/// One call of Training::advance(): the loop over steps, with the speed measured so far.
 class Training::Loop {
  public:
   explicit Loop(Training& training)
@@ -415,8 +416,8 @@ class Training::Loop {
     return seconds_ > 0.0 ? static_cast<double>(steps_taken_) / seconds_ : 0.0;
   }
 
-  /// Returns the number of steps that take about this long, at least one; `first` before the speed
-  /// is known.
+  /// Returns the number of steps that take about `seconds`, at least one; returns `first` before
+  /// the speed is known.
   std::uint64_t steps_in(double seconds, std::uint64_t first) const {
     if (steps_taken_ == 0) return first;
     return static_cast<std::uint64_t>(std::clamp(seconds * steps_per_second(), 1.0, 1e9));
