@@ -14,8 +14,8 @@ namespace cudp::verify {
 namespace {
 
 constexpr std::string_view kSignature = "\x89PNG\r\n\x1a\n";
-/// Kinds of chunks besides IHDR, IDAT and IEND, each at most once, and their largest sizes [bytes].
-/// None has room for text.
+/// Kinds of PNG chunks that may occur besides IHDR, IDAT and IEND, each at most once, with their
+/// largest sizes [bytes]. All are too small to hide a text.
 constexpr std::pair<std::string_view, std::size_t> kOthers[] = {
     {"PLTE", 768}, {"tRNS", 256}, {"bKGD", 6}, {"sBIT", 4}, {"gAMA", 4}, {"pHYs", 9}};
 constexpr std::size_t kHeaderSize = 13;
@@ -32,8 +32,8 @@ std::uint32_t checksum_of(std::string_view bytes) {
       ::crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
 }
 
-/// Returns the number of bytes that the pixels of a picture with this header have before they are
-/// compressed; nullopt if the header is none of a plain picture.
+/// Returns the size of the uncompressed pixels [bytes] of a picture with this IHDR header; nullopt
+/// if it is not the header of a plain picture.
 std::optional<std::uint64_t> size_of_pixels(std::string_view header) {
   const std::uint64_t width = number_at(header, 0), height = number_at(header, 4);
   const auto depth = static_cast<unsigned char>(header[8]);
@@ -47,7 +47,8 @@ std::optional<std::uint64_t> size_of_pixels(std::string_view header) {
   return height * (1 + (width * kChannels[colour] * depth + 7) / 8);
 }
 
-/// Returns whether the bytes are one zlib stream of exactly `size` bytes, and nothing after it.
+/// Returns whether the bytes are one zlib stream that decompresses to exactly `size` bytes, with
+/// nothing after it.
 bool is_stream_of(std::string_view bytes, std::uint64_t size) {
   z_stream stream{};
   if (inflateInit(&stream) != Z_OK) throw std::bad_alloc();

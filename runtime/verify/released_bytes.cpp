@@ -22,15 +22,16 @@ namespace {
 
 using FileJson = nlohmann::ordered_json;
 
-/// Returns the JSON as the program writes it. Keys keep their order.
+/// Returns the JSON text in the form in which the program writes it; keys keep their order. "" if
+/// it is not JSON.
 std::string written_json(const std::string& text) {
   const FileJson json = FileJson::parse(text, nullptr, false);
   if (json.is_discarded()) return "";
   return json.dump(2, ' ', false, FileJson::error_handler_t::replace) + "\n";
 }
 
-/// Whether evaluation.json, or a part of it, has only figures that the program writes. Texts are
-/// names of classes.
+/// Returns whether a part of evaluation.json has only figures that the program writes; its texts
+/// may only be names of classes.
 bool is_evaluation(const FileJson& json) {
   static constexpr std::string_view kKeys[] = {"test_examples",
                                                "no_better_than_mean",
@@ -72,8 +73,8 @@ bool is_evaluation(const FileJson& json) {
   return true;
 }
 
-/// Returns the file as the program writes what it reads from it; the file itself if it is checked
-/// elsewhere.
+/// Returns what the program would write for the content of this file of release/; the text itself
+/// for files that other checks compare.
 std::string written(const std::string& name, const std::string& text, const ReleasedRun& run) {
   if (name == RunFolder::kEvaluation && !is_evaluation(FileJson::parse(text, nullptr, false)))
     return "";

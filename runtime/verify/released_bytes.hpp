@@ -6,9 +6,9 @@
 
 namespace cudp {
 
-/// Finds places in release/ where private rows could be hidden. Returns a line for each file that
-/// contains more than the program would write for its content: a link, further bytes, comments,
-/// other spelling, parts of pictures that are not pixels. Not checked are texts that the user
+/// Finds places in release/ where private rows could be hidden. Returns one line for each file that
+/// contains more than the program would write for the same content: links, further bytes, comments,
+/// another spelling, parts of pictures that are not pixels. Not checked are texts that the user
 /// wrote, the front matter of README.md, and the pixels of pictures.
 std::vector<std::string> more_than_written(const ReleasedRun& run);
 

@@ -61,8 +61,8 @@ std::string read_input(const fs::path& path) {
   }
 }
 
-/// Returns a line for each difference between the file's tensors and the network's. `extra` names
-/// the tensors that the file may have in addition.
+/// Returns one line for each difference between the file's tensors and those of the network. extra:
+/// names of tensors that the file may have in addition.
 std::vector<std::string> tensor_differences(const TensorFile& file, const Network& network,
                                             const std::set<std::string>& extra) {
   std::vector<std::string> wrong;
@@ -166,7 +166,8 @@ void check_initial_weights(const TensorFile& file, const Network& network,
                                   fmt::join(frozen, ", "), fmt::join(stated->frozen, ", ")));
 }
 
-/// Checks that the stated sensitivity is at most what rounding can add to C with this network.
+/// Checks that the stated sensitivity is at most clip_norm plus what rounding can add for this
+/// network (sensitivity_limit()).
 void check_sensitivity(const Network& network, const verify::StatedNumbers& c,
                        verify::Statement& s) {
   if (!verify::kinds_of(c).engine) return;
@@ -182,8 +183,9 @@ void check_sensitivity(const Network& network, const verify::StatedNumbers& c,
                       privacy::number(c.sensitivity));
 }
 
-/// Checks that the certificate states by which setting private rows may have decided the words, or
-/// the bounds of arrays. A table's schema does not show whether rows completed it.
+/// Checks that the certificate names the setting by which private rows may have determined the
+/// vocabulary or the bounds of arrays. (Whether rows completed the schema of a table cannot be seen
+/// in it.)
 void check_private_inputs(bool has_words, const verify::Settings& settings,
                           const nlohmann::json& certificate, verify::Statement& s) {
   const auto set = [&](const char* key) {
@@ -277,8 +279,8 @@ verify::Statement check_tensors(const ReleasedRun& run) {
   return s;
 }
 
-/// Checks that the figures of held-out rows are for the model's classes, or for its target, and
-/// that their error bounds follow from them.
+/// Checks that the figures of held-out rows have the shape for the model's classes, or for its
+/// target, and that the confidence intervals follow from the noisy figures.
 void check_holdout(const ReleasedRun& run, const ModelInputs& inputs, verify::Statement& s) {
   if (!run.evidence.holdout) return;
   const verify::StatedNumbers c = verify::read_stated_numbers(run.evidence.certificate);
@@ -321,7 +323,7 @@ void check_holdout(const ReleasedRun& run, const ModelInputs& inputs, verify::St
         "holdout.json: expected the bounds that follow from its numbers, found others");
 }
 
-/// Checks that NOT-FOR-RELEASE.txt gives the certificate's reasons.
+/// Checks that NOT-FOR-RELEASE.txt has the reasons that the certificate states.
 void check_note(const ReleasedRun& run, const nlohmann::json& json, verify::Statement& s) {
   std::vector<std::string> stated, noted;
   if (json.contains("not_for_release"))
@@ -341,8 +343,8 @@ bool states_rows(const nlohmann::json& certificate) {
   });
 }
 
-/// Checks that the certificate states the assumption of finite features, if the model's inputs are
-/// numbers and not bytes of images.
+/// Checks that the certificate states no assumption about features if the model's inputs are bytes
+/// of images, and none about images if they are numbers.
 void check_numbers(const ModelInputs& inputs, const nlohmann::json& certificate,
                    verify::Statement& s) {
   for (const auto& assumption : certificate.value("assumptions", nlohmann::json::array())) {

@@ -43,8 +43,9 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Returns the first line of a file of another build that this program does not write, or that is
-/// there twice; "" if there is none. Settings that are missing may be those of another version.
+/// Returns the first line of `found`, a file written by another build, that this program does not
+/// write, or that occurs twice; "" if there is none. Lines may be missing, because settings differ
+/// between versions.
 std::string unknown_line(const std::string& written, const std::string& found) {
   std::vector<std::string> known = lines_of(written);
   for (const std::string& line : lines_of(found)) {

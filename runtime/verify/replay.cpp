@@ -38,7 +38,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Replaces a file name without a folder by its path in the data folder, if it exists there.
+/// Replaces a file name without a folder by its path in the data folder, if the file exists there.
 void find_file(std::string& name, const std::string& data_dir) {
   std::error_code ignored;
   if (name.empty() || name.find('/') != std::string::npos) return;
@@ -102,8 +102,8 @@ class ReplayFolder {
   fs::path path_;
 };
 
-/// If the run's model is not a built-in one, writes its layers to a file and names that in the
-/// config.
+/// If the run's model is not a built-in one, writes its layers, which the model's file has as TOML,
+/// to a file in `folder` and sets the config's model to it.
 void find_model(TrainConfig& c, const ReleasedRun& run, const fs::path& folder) {
   if (!c.model.ends_with(".toml")) return;
   const std::string source = run.model().string();
@@ -113,7 +113,7 @@ void find_model(TrainConfig& c, const ReleasedRun& run, const fs::path& folder) 
   c.model = model.string();
 }
 
-/// Returns whether the JSON pointer is `entry` or inside it.
+/// Returns whether a JSON pointer is `entry`, or points to something inside of it.
 bool is_under(std::string_view pointer, std::string_view entry) {
   return pointer == entry || (pointer.starts_with(entry) && pointer[entry.size()] == '/');
 }
@@ -126,8 +126,8 @@ std::string value_at(const Json& certificate, const std::string& pointer) {
   return text;
 }
 
-/// Makes the replay of a training that a tuning released divide its budget like that training: the
-/// noisy number of examples had a part of the tuning's budget.
+/// Makes a replay divide its budget like the released training of a tuning, in which the noisy
+/// number of examples had a part of the tuning's budget. Does nothing for other runs.
 void share_count(const privacy::Certificate& stated, TrainConfig& config) {
   if (!stated.tuning || !stated.tuning->count) return;
   config.of<KeysInUse>().count =
@@ -136,8 +136,8 @@ void share_count(const privacy::Certificate& stated, TrainConfig& config) {
                  .value = {}};
 }
 
-/// Returns the certificate of a replay, which makes the released training alone, with the selection
-/// that the run states.
+/// Returns the certificate of a replay in a form that can be compared: the replay makes the
+/// released training alone, so the stated selection among trainings is added.
 std::string as_selected(const privacy::Certificate& stated, const std::string& replay) {
   if (!stated.tuning) return replay;
   privacy::Certificate c = privacy::read_certificate(replay);

@@ -38,9 +38,9 @@ struct ReplayVerdict {
 ReplayVerdict replay_run(const ReleasedRun& run, const ReplaySettings& settings,
                          Reporter& reporter);
 
-/// Returns the differences between two certificates of the same settings, one line with JSON path
-/// and both values for each. Ignores the seed, the build, and everything that follows from noise: a
-/// noisy size, a filter's decisions, the last clipping norm, a lost key.
+/// Returns the differences between two certificates of the same settings: one line each, with JSON
+/// path and both values. Ignores the seed, the build, and everything that follows from noise: a
+/// noisy number of examples, the decisions of a filter, the last clipping norm, a lost key.
 std::vector<std::string> certificate_differences(const std::string& run, const std::string& replay);
 
 }  // namespace cudp
