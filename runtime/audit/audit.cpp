@@ -61,8 +61,8 @@ class ProgressReporter final : public TrainingObserver {
   Canaries& canaries_;
 };
 
-/// Returns the number of canaries that the user requested, or the default. Throws InputError, with
-/// no number of training examples in the message unless it is public.
+/// Returns the number of canaries that the user requested, or the default. Throws InputError if it
+/// is out of range; the message has the number of training examples only if that is public.
 std::uint64_t number_of_canaries(const AuditSettings& settings, const Experiment& e) {
   if (e.data.train.size() == 0)
     throw InputError("--dataset: expected at least one training example for an audit, found none");
@@ -93,7 +93,7 @@ std::uint64_t number_of_canaries(const AuditSettings& settings, const Experiment
   return canaries;
 }
 
-/// Returns the negated loss of the model on each example canary, as its score.
+/// Returns the score of each example canary: the negated loss of the trained model on it.
 std::vector<double> loss_scores(const Training& t) {
   const Experiment& e = t.experiment();
   Predictor predictor(e.backend, e.network, forward_settings(e.config));

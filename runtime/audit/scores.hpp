@@ -11,10 +11,10 @@ namespace cudp {
 /// Computes a score for each gradient canary from the noisy gradient sums of a training: the higher
 /// the score, the likelier the canary is a member (was included). The attacker knows all other
 /// examples and which of them were drawn (ReleasedSum::ordinary). Subtracting them from a sum along
-/// a canary's parameter leaves x = B + sigma Z, in units of one example's largest contribution. B
-/// is the number of the canary's rows that were drawn: 0 for a non-member; for a member, each of
-/// the unit's k equal rows is drawn with probability q. The score is the sum over all steps of the
-/// log odds of membership,
+/// the canary's parameter leaves x = B + sigma Z, in units of one example's largest contribution. Z
+/// is a standard normal number, sigma the noise multiplier, and B the number of the canary's rows
+/// that were drawn: 0 for a non-member; for a member, each of its k equal rows is drawn with
+/// probability q. The score is the sum over all steps of the log odds of membership,
 ///   log sum_j P(B = j) exp((j x - j^2 / 2) / sigma^2),
 /// which is the most powerful test (Neyman, Pearson).
 class GradientScores {
