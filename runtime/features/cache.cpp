@@ -78,7 +78,7 @@ class Draft {
     if (::rename(path_.c_str(), as.c_str()) != 0) fail(as, "rename to it");
     kept_ = true;
   }
-  /// Links the file to this path, too, unless the path exists.
+  /// Makes the file available under the path `as` too, by a hard link, unless that path exists.
   void offer(const fs::path& as) const {
     if (::link(path_.c_str(), as.c_str()) != 0 && errno != EEXIST) fail(as, "link to it");
   }
@@ -114,8 +114,8 @@ RandomKey make_name_key(const fs::path& folder) {
   return *key;
 }
 
-/// Removes the oldest files from the cache until `more` bytes fit. Ignores files that another
-/// process removes meanwhile.
+/// Removes the oldest files from the cache until `more` bytes fit below its limit. Ignores files
+/// that another process removes meanwhile.
 void evict_oldest(const fs::path& folder, std::uintmax_t more) {
   struct Kept {
     fs::file_time_type time;

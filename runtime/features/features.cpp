@@ -21,9 +21,9 @@ namespace cudp {
 namespace {
 
 /// Returns a text that identifies everything on which the features depend, to the last bit: data,
-/// settings, and the arithmetic of this build, its backend and libraries, which round differently.
-/// Features of other data, or rounded otherwise, must not be found: whether they are in the cache
-/// depends on all rows, so that one row would change the features of the others.
+/// settings, and the arithmetic of this build, its backend and its libraries. The features of other
+/// data, or rounded otherwise, must not be found under it: whether the cache has an entry depends
+/// on all rows, and one row would then change the features of the others.
 std::string cache_key(const Dataset& d, const Backend& backend, int threads) {
   ensure(d.rows == nullptr, "scattering needs all images in memory");
   const auto digest = [&](auto numbers) { return content_digest(std::as_bytes(numbers), threads); };

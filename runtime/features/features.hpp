@@ -24,8 +24,8 @@ struct FeatureSettings {
   /// Whether channels are standardised with noisy means and variances of the whole training set,
   /// which costs privacy, instead of being normalised within each example (`groups`).
   bool standardise = false;
-  /// If `standardise` is set: standard deviation to which the channels with second-order
-  /// coefficients of the scattering transform are scaled; all other channels are scaled to 1.
+  /// Standard deviation to which channels with second-order scattering coefficients are scaled if
+  /// `standardise` is set; all other channels are scaled to 1.
   double second_order = 1.0;
   std::int64_t dimensions = 0;  ///< number of principal components (Features::pca)
   bool whiten = false;          ///< scale principal components to equal variance (Features::pca)

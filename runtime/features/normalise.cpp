@@ -33,7 +33,8 @@ void to_unit_norm(std::span<float> row) {
   for (float& x : row) x = static_cast<float>(x / norm);
 }
 
-/// Calls one(part) for each consecutive part of `size` values, on several threads.
+/// Calls one(part) for each of the consecutive parts of `values` that have `size` numbers each, on
+/// several threads.
 template <class One>
 void for_each_part(std::vector<float>& values, std::size_t size, int threads, const One& one) {
   constexpr std::size_t kTask = 4096;

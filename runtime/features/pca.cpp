@@ -29,7 +29,7 @@ constexpr int kRowsPerTask = 16;         // rows of the matrix per task, a multi
 std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 std::int64_t padded(std::int64_t n, std::int64_t tile) { return (n + tile - 1) / tile * tile; }
 
-/// Reads the features of one example as floats, as an engine would.
+/// Reads the features of one example as floats into x, in the scale in which an engine reads them.
 void read_example(const Dataset& data, std::size_t example, std::span<float> x) {
   if (!data.is_bytes()) {
     read_floats(data, example, x);

@@ -30,10 +30,10 @@ namespace cudp {
 /// compute, or so many that their covariance matrix would be too large.
 void check_pca(const Dataset& data, std::int64_t dimensions);
 
-/// Returns b, the number of fraction bits that entries of clipped rows are rounded to: 13, or
-/// fewer, so that a sum of `max_examples` products stays below 2^53, and noise with standard
-/// deviation sigma below 2^40, both in multiples of 2^(-2b). max_examples: public upper bound on
-/// the number of rows.
+/// Returns b, the number of fraction bits to which the entries of clipped rows are rounded: 13, or
+/// fewer if needed. In multiples of 2^(-2b), a sum of `max_examples` products must stay below 2^53,
+/// and noise with standard deviation sigma below 2^40. max_examples: public upper bound on the
+/// number of rows.
 int row_bits(double max_examples, double sigma = 1.0);
 
 /// Returns the sum of x x^T over all rows, each clipped to norm 1 by clip_row with `bits`: a

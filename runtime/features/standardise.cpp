@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t kTask = 256;
 
-/// Returns the scattering order (0, 1 or 2) of a channel, from its index among the channels of its
-/// colour: one channel of order 0, then two scales of order 1, then order 2.
+/// Returns the scattering order (0, 1 or 2) of a channel. Each colour has one channel of order 0,
+/// then those of two scales of order 1, then those of order 2.
 int order_of(std::size_t channel) {
   const std::size_t place = channel % kScatterChannels;
   if (place == 0) return 0;
@@ -40,8 +40,8 @@ double usual_size(std::size_t channel) {
 /// typical channels. A row has two numbers per channel, each divided by its typical value.
 double largest_row(std::size_t channels) { return 2.0 * std::sqrt(static_cast<double>(channels)); }
 
-/// Computes the row of statistics of one example: mean and mean square of each channel, in units of
-/// typical values, divided by largest_row.
+/// Computes an example's row of statistics: mean and mean square of each channel, divided by their
+/// typical values (usual_size()) and by largest_row().
 void moments_of(std::span<const float> example, std::span<double> row) {
   const std::size_t channels = row.size() / 2;
   const std::size_t pixels = example.size() / channels;
