@@ -30,7 +30,7 @@ std::string ending_of(int status) {
   return fmt::format("ended with exit code {}", WEXITSTATUS(status));
 }
 
-/// The ranks as rank 0 sees them; it owns the processes of the others.
+/// The ranks of one node as rank 0 uses them. It owns the processes of the other ranks.
 class ForkedRanks final : public Ranks {
  public:
   ForkedRanks(int n, std::chrono::milliseconds timeout)
@@ -106,7 +106,7 @@ class ForkedRanks final : public Ranks {
     ::_exit(static_cast<int>(code));
   }
 
-  /// Returns whether a process still runs, and records those that have ended.
+  /// Returns whether any child process still runs; records those that have ended.
   bool is_one_left() {
     bool left = false;
     for (Child& c : children_) {

@@ -120,7 +120,7 @@ class MpiRanks final : public Ranks {
 
   std::chrono::milliseconds timeout() const override { return timeout_; }
 
-  /// Prints `why` and terminates all ranks with this exit code.
+  /// Prints `why` and ends the processes of all ranks with this exit code.
   void abort(const std::string& why, Exit code) noexcept override {
     // Rank 0 prints the errors that all ranks see, and ends the others meanwhile.
     if (!leads()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -135,7 +135,8 @@ class MpiRanks final : public Ranks {
   }
 
  private:
-  /// Returns the number of ranks on this node that may use the same set of cores as this one.
+  /// Returns the number of ranks on this node whose processes may run on the same cores as this
+  /// one.
   int sharers(Handle node) {
     cpu_set_t mine;
     CPU_ZERO(&mine);
@@ -176,8 +177,8 @@ class MpiRanks final : public Ranks {
     }
   }
 
-  /// Throws RanksError naming the ranks that have not made the call. Those that have send a message
-  /// to rank 0, which names the others.
+  /// Throws RanksError with the numbers of the ranks that have not made the call `what`. The ranks
+  /// that have made it send a message to rank 0, which concludes the others.
   [[noreturn]] void name_missing_ranks(const char* what) {
     if (!leads()) {
       Handle request = mpi_.no_request;
@@ -213,7 +214,7 @@ class MpiRanks final : public Ranks {
   int local_size_ = 1;
 };
 
-/// Returns the ranks of MPI's world; null if this process is alone in it.
+/// Returns an object for the ranks of MPI_COMM_WORLD; null if this process is the only one in it.
 template <class Abi>
 std::unique_ptr<Ranks> ranks_of(const LazyLibrary& library, std::chrono::milliseconds timeout) {
   const MpiFunctions<Abi> mpi(library);

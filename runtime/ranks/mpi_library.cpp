@@ -6,7 +6,8 @@
 namespace cudp {
 namespace {
 
-/// Returns file names under which the dynamic loader may find MPI, the most likely first.
+/// Returns file names under which the dynamic loader may find an MPI library, the most likely
+/// first.
 std::vector<std::string> candidates() {
   if (const char* const file = std::getenv("CUDP_MPI_LIBRARY"); file != nullptr) return {file};
   std::vector<std::string> open_mpi = {"libmpi.so.40"};
@@ -20,7 +21,8 @@ std::vector<std::string> candidates() {
   return all;
 }
 
-/// Returns name and version of the MPI library: the beginning of its version text.
+/// Returns the name and version of an MPI library: the start of the text of
+/// MPI_Get_library_version.
 template <class Abi>
 std::string version_of(const LazyLibrary& library) {
   int (*const get_version)(char*, int*) = library.find("MPI_Get_library_version");

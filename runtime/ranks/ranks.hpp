@@ -66,7 +66,8 @@ class RanksError : public Error {
 Ranks& alone();
 
 /// Replaces each number by its sum over all ranks. Requires that all numbers are integer multiples
-/// of `unit`, and that all ranks have equally many. Sums below 2^53 unit are exact.
+/// of `unit`, and that all ranks have equally many. Sums are exact if they are below 2^53 times
+/// `unit`.
 void sum_multiples(Ranks& ranks, const char* what, std::span<double> numbers, double unit);
 
 /// Replaces `text` on all ranks by the text of rank 0.

@@ -63,8 +63,9 @@ SharedRanks::SharedRanks(SharedBoard& board, int rank, std::chrono::milliseconds
                          std::function<void()> watch)
     : board_(board), rank_(rank), timeout_(timeout), watch_(std::move(watch)) {}
 
-/// Publishes this rank's call and compares it with the calls of the others. Every function waits at
-/// least once more afterwards, so all ranks have read these calls before the next ones are written.
+/// Publishes this rank's call and compares it with the calls of the other ranks; throws if they
+/// differ. Every function of Ranks waits at least once more after this, so that all ranks have read
+/// the calls before the next ones are written.
 void SharedRanks::begin(const char* function, const char* what, std::size_t bytes, bool same_size,
                         Patience patience) {
   SharedBoard::Call& mine = board_.slot(rank_).call;
