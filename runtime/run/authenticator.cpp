@@ -47,7 +47,8 @@ class Hash {
   std::size_t size_;
 };
 
-/// Derives a key for authentication codes, because the run's own key is used only to draw noise.
+/// Returns the key for authentication codes, derived from the run's key, which itself only draws
+/// noise.
 RandomKey derived(const RandomKey& key) {
   constexpr std::string_view kPurpose = "cudp seal 1";
   RandomKey out{};
@@ -57,8 +58,8 @@ RandomKey derived(const RandomKey& key) {
   return out;
 }
 
-/// Adds examples [begin, begin + count) of an array with `width` elements per example; nothing if
-/// the array is empty.
+/// Adds the elements of examples [begin, begin + count) of an array to the hash; `width` elements
+/// per example. Adds nothing if the array is empty.
 template <class Array>
 void add_part(Hash& hash, const Array& array, std::size_t width, std::size_t begin,
               std::size_t count) {
@@ -73,7 +74,7 @@ std::string vectors_tag(const Authenticator& authenticator, const Dataset& train
       "vectors", {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
 }
 
-/// Returns a description of the layout of coded rows; "" for other data.
+/// Returns a text that describes how rows of a table are coded; "" for other data.
 std::string layout_text(const Dataset& train) {
   if (!train.is_coded()) return "";
   const RowLayout& layout = *train.layout;

@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Returns the path of the file that is locked instead of the budget file `path`, which is replaced
-/// when it is written.
+/// Returns the path of the file that is locked while the budget file `path` is in use. The budget
+/// file itself is replaced whenever it is written, so it cannot be locked.
 fs::path lock_of(const fs::path& path) { return path.string() + ".lock"; }
 
 [[noreturn]] void fail_to_lock(const fs::path& path) {

@@ -26,10 +26,10 @@ constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::size_t kKept = 2;
 constexpr std::string_view kPurpose = "checkpoint";
 
-/// Name of the noisy statistics for features, among the checkpoint's arrays.
+/// Name under which a checkpoint's arrays include the noisy statistics for features.
 constexpr const char* kFeatureRelease = "feature_release";
-/// Names of the weights of frozen layers, among the checkpoint's arrays, and of the facts about the
-/// file that they are from.
+/// Names under which a checkpoint has the weights of frozen layers, and the facts about the file
+/// they are from.
 constexpr const char* kFrozen = "frozen";
 constexpr const char* kInitial = "initial_weights";
 
@@ -111,7 +111,7 @@ void decode(const Json& json, T& plain) {
   plain = json.get<T>();
 }
 
-/// Calls visit(name, member) for each part of a checkpoint except the arrays.
+/// Calls visit(name, member) for each part of a checkpoint that is not an array.
 template <class C, class Visit>
 void visit_parts(C& c, const Visit& visit) {
   visit("step", c.training.step);

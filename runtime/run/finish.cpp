@@ -28,7 +28,8 @@ namespace {
 
 constexpr std::string_view kFigures = "figures of held-out rows";
 
-/// Returns the file that keeps the released figures of held-out rows until the run is complete.
+/// Returns the path of the file that keeps the noisy figures of held-out rows from their release
+/// until the run is complete.
 fs::path figures_file(const RunFolder& folder) { return folder.owner("holdout-figures"); }
 
 /// Removes the files that only a run in progress needs: random key, checkpoints, coded rows and
@@ -65,11 +66,11 @@ void decode_figures(const std::string& text, HoldoutFigures& f) {
     f.bars.push_back({b[0].get<std::string>(), number(b[1]), number(b[2]), number(b[3])});
 }
 
-/// Returns the figures of held-out rows that the run releases; nullopt if it releases none. Figures
-/// computed under a noise are kept durably before they leave, and a resumed run releases the kept
-/// ones: computed again, a logit may differ in its last bit (cuDNN), and two different figures
-/// under the same noise would reveal their difference. Throws BudgetError if figures have left and
-/// the kept ones are lost, InputError if the run did not write them.
+/// Returns the noisy figures of held-out rows that the run releases; nullopt if it has none. They
+/// are stored on disk before they are published, and a resumed run publishes the stored ones:
+/// computed again, a logit may differ in its last bit (cuDNN), and two different figures with the
+/// same noise would reveal their difference. Throws BudgetError if figures were published and the
+/// stored ones are lost, InputError if another run wrote them.
 std::optional<HoldoutFigures> figures_to_release(const Run& run) {
   std::optional<HoldoutFigures> figures = run.training->holdout_figures();
   if (!figures) return figures;
@@ -134,9 +135,9 @@ RunResult result_of(const Run& run, const privacy::Certificate& certificate,
           .backend = e.backend.name};
 }
 
-/// Warns if the model is no better than guessing. Test rows are not training rows, so the warning
-/// reveals no more about training rows than the released model does. It does reveal something about
-/// test rows, so it goes to the owner only, unless they are public.
+/// Warns if the model is hardly better than guessing. The warning depends on test rows. It goes to
+/// the owner only, unless the test rows are public. About training rows it reveals no more than the
+/// released model does.
 void warn_of_guessing(const Run& run, const Evaluation& e) {
   const bool target = prediction_kind(e) == PredictionKind::target;
   if (target ? e.target.r2 > 0.0 : e.accuracy > 1.2 / e.classes) return;
@@ -157,9 +158,9 @@ void warn_of_guessing(const Run& run, const Evaluation& e) {
     run.reporter().report_to_owner(line);
 }
 
-/// Writes and draws the evaluation on the test set; on private test rows it is reported to the
-/// owner only. pictures: null if none are drawn. Returns the most frequent class; nullopt without a
-/// test set or classes.
+/// Writes the evaluation on the test set and starts to draw it; if the test rows are private, into
+/// private/ and for the owner only. pictures: null if none are drawn. Returns the name of the most
+/// frequent class; nullopt if there is no test set, or for a regression model.
 std::optional<std::string> evaluate(const Run& run, Pictures* pictures) {
   const std::optional<Evaluation> e = run.training->evaluate();
   if (!e) return std::nullopt;
@@ -176,7 +177,7 @@ std::optional<std::string> evaluate(const Run& run, Pictures* pictures) {
   return class_name(classes, e->majority_class);
 }
 
-/// Throws InputError if the flags would change the settings of a complete run.
+/// Throws InputError if `flags` would change the settings of a run that is complete.
 void check_asked(const Settings& flags, const RunFolder& folder) {
   const bool released = fs::exists(folder.config());
   const fs::path config = released ? folder.config() : folder.owner(RunFolder::kConfig);

@@ -36,8 +36,8 @@ void broadcast_key(Ranks& ranks, std::optional<SharedKey>& key) {
   wipe(words);
 }
 
-/// Sends the pre-trained weights of a resumed run, if it has any, from rank 0 to the others, which
-/// need only the frozen ones.
+/// Sends the pre-trained weights of a resumed run from rank 0 to the other ranks, if there are any.
+/// The other ranks get the weights of frozen layers alone.
 void broadcast_weights(Ranks& ranks, std::optional<PublicWeights>& weights) {
   std::uint64_t there = weights.has_value() ? 1 : 0;
   ranks.broadcast("whether weights are a file's", std::as_writable_bytes(std::span(&there, 1)));
@@ -75,9 +75,9 @@ std::string facts_of(const Experiment& e, const RandomKey& key) {
       write_config(e.config, Audience::owner));
 }
 
-/// Returns a description of the first line that differs between the facts of two ranks, for an
-/// error message. For an authentication code it says only that it differs, so that the message does
-/// not depend on the rows.
+/// Returns a text for an error message: the first line that differs between the facts of two ranks.
+/// For an authentication code it states only that the codes differ, so that the message does not
+/// depend on the rows.
 std::string first_difference(const std::string& a, const std::string& b) {
   std::size_t at = 0;
   std::size_t line = 0;
@@ -93,7 +93,7 @@ std::string first_difference(const std::string& a, const std::string& b) {
   return fmt::format("expected \"{}\", found \"{}\", as rank 0 has it", one, rest(b));
 }
 
-/// Joins keys as lines; keys_of splits them.
+/// Returns the keys as one text, one a line; keys_of() splits it.
 std::string joined_keys(const std::vector<std::string>& keys) {
   std::string text;
   for (const std::string& key : keys) text += key + "\n";
@@ -106,7 +106,8 @@ std::vector<std::string> keys_of(const std::string& text) {
   return keys;
 }
 
-/// On a rank other than 0: takes part in the computation that announce_block_tags starts.
+/// Computes the authentication codes of this rank's data for rank 0, which has called
+/// announce_block_tags(). Called on the other ranks.
 void answer_block_tags(const Experiment& e, Ranks& ranks) {
   RandomKey words{};
   broadcast_key(ranks, words);

@@ -25,21 +25,23 @@ namespace {
 
 using privacy::RunSpending;
 
-/// Safety factor on the cost of a training that is estimated before its noisy number of examples is
-/// known. The Renyi divergence of sampled Gaussians is at most that much above a Gaussian's with
-/// the same epsilon and delta, except for small sampling rates at few steps.
+/// Safety factor on the cost of a training that is charged as an estimate, before its noisy number
+/// of examples is known. The Renyi divergence of sampled Gaussians is at most that much larger than
+/// that of a plain Gaussian with the same epsilon and delta, except for small sampling rates in few
+/// steps.
 constexpr double kEstimate = 1.25;
-/// Fraction of a budget's failure probability that the (epsilon, delta) bound of one training may
-/// use.
+/// Fraction of a budget file's failure probability (part of delta) that the bound of one training
+/// may use.
 constexpr double kFailureOfOne = 0.125;
 
 const char* const kFile = "budgets";
 
 using Parts = std::vector<RunSpending>;
 
-/// Bounds planned releases by epsilon at this delta, computed from their privacy loss distribution;
-/// returns no parts if there is no bound. For rarely sampled Gaussians the Renyi divergences may be
-/// far larger. earlier: releases on which the choice of the planned ones depended.
+/// Returns the privacy cost of `earlier` and `planned` releases, the planned ones as one (epsilon,
+/// delta)-DP bound from their privacy loss distribution; their Renyi divergences may be far larger,
+/// if rows are rarely sampled. Empty if there is no such bound. The choice of the planned releases
+/// depended on the earlier ones. failure: probability that the bounds of the training fail.
 Parts by_losses(const std::vector<privacy::Release>& earlier,
                 const std::vector<privacy::Release>& planned, double failure, std::uint64_t group,
                 double delta) {

@@ -36,7 +36,7 @@ void check_named_weights(const Settings& flags, const StoredRun& stored) {
                      "; the run has its weights, and needs no --init");
 }
 
-/// Throws Error if the ledger does not continue the checkpoint's ledger.
+/// Throws Error if the ledger in the run's folder does not continue the checkpoint's ledger.
 void check_ledger(const RunFolder& folder, const TrainingState& state) {
   try {
     PrivacyBudget(
@@ -61,8 +61,8 @@ std::optional<MetricsRow> newest_metrics(const RunFolder& folder) {
   }
 }
 
-/// Throws BudgetError if the ledger lacks charges for steps that the run has reported, because an
-/// old copy was put back.
+/// Throws BudgetError if the ledger lacks charges for steps whose metrics the run has written: then
+/// the ledger is an old copy.
 void check_not_older(const Run& run) {
   const std::optional<MetricsRow> shown = newest_metrics(run.folder);
   if (!shown || run.training->method().accounts_for(run.training->ledger(), shown->step,

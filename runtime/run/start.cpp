@@ -38,7 +38,7 @@ void check_metrics_folder(const TrainConfig& config) {
                      file.string());
 }
 
-/// Warns if the ranks on this node together have more threads than cores.
+/// Warns if the ranks on this node have more threads together than the node has cores.
 void warn_of_threads(const TrainConfig& config, const Ranks& ranks, Reporter& reporter) {
   const int cores = ranks.alone() ? available_cores() : cores_of_node();
   const int threads = config.threads > 0 ? static_cast<int>(config.threads) : available_cores();
@@ -59,7 +59,7 @@ void warn_of_threads(const TrainConfig& config, const Ranks& ranks, Reporter& re
                           : fmt::format("--threads {}", cores / processes)));
 }
 
-/// Returns a description of the training, which budget files list.
+/// Returns a text that describes the training in budget files.
 std::string note_of(const Experiment& e, const Run& run) {
   const fs::path place = run.new_folder->path();
   return fmt::format("training of {} on {} in {}", e.network.spec.name, e.data.name,

@@ -42,7 +42,7 @@ RunFolder resumed_folder(const Settings& flags) {
                    ": expected the file that this run wrote, found one that it did not write");
 }
 
-/// Returns whether the run's settings state held-out rows.
+/// Returns whether rows are held out according to the run's settings file.
 bool read_holdout(const RunFolder& folder) {
   if (!fs::exists(folder.config())) return false;
   TrainConfig config;
@@ -50,15 +50,17 @@ bool read_holdout(const RunFolder& folder) {
   return config.holdout.has_value();
 }
 
-/// Throws BudgetError. A checkpoint's copy of the ledger cannot replace it, because a run also
-/// charges between checkpoints.
+/// Throws BudgetError because the run's ledger is lost (`lost`), or was lost once, and its key is
+/// lost too. A checkpoint's copy of the ledger cannot replace it, because a run also charges
+/// between checkpoints. why: the reason why there is no key, for the message.
 [[noreturn]] void refuse_without_ledger(const RunFolder& folder, const char* why, bool lost) {
   throw BudgetError(folder.ledger().string() + ": expected " +
                     (lost ? "the ledger, found none" : "a ledger that was never lost, found one") +
                     ", and " + why + "; what was spent is not known");
 }
 
-/// Reads the ledger of a run. authenticator: codes under the run's key; null if the key is lost.
+/// Reads the ledger of a run from its folder. authenticator: checks its authentication code; null
+/// if the run's key is lost.
 privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c,
                             const Authenticator* authenticator) {
   const fs::path path = folder.ledger();
@@ -200,8 +202,9 @@ std::string unit_name(const DataSplit& data) {
 
 namespace {
 
-/// Returns what decides, beside the rows, which gradients they have, and may be changed between two
-/// starts of a run: the schema with its bounds, and the loss, whose threshold follows from them.
+/// Returns a text of everything besides the rows that determines their gradients and that a user
+/// may change between two starts of a run: the schema with its bounds, and the loss, whose
+/// threshold follows from them.
 std::string meaning_of_data(const Experiment& e) {
   std::string text = fmt::format("loss {} {:a}\n", static_cast<int>(e.network.spec.loss),
                                  static_cast<double>(e.network.spec.huber));
