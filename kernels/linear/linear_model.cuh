@@ -1,6 +1,7 @@
 #pragma once
-// Kernels of linear models. They are launched in blocks of 256 threads (launch_shape). The
-// registers of a multiprocessor suffice for six blocks, or five of linear_sum_kernel.
+// Kernels of linear models. They are launched in blocks of 256 threads (launch_shape()). The
+// registers of a multiprocessor suffice for six blocks of them, but for only five of
+// linear_sum_kernel.
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
@@ -9,9 +10,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Returns v inverse_grid, rounded to the nearest integer, ties to even. It is v as a multiple of
-/// the grid, the power of two 1 / inverse_grid to whose multiples summands are rounded. Requires
-/// that the result is below 2^31.
+/// Returns v inverse_grid, rounded to the nearest integer, ties to even: v as a number of grid
+/// steps. A grid step, 1 / inverse_grid, is a power of two. Requires that the result is below 2^31.
 __device__ __forceinline__ int to_units(float v, float inverse_grid) {
   return __float2int_rn(v * inverse_grid);
 }

@@ -1,14 +1,14 @@
 #pragma once
-// Linear models with one output on the whole data set at once. The score of an example is x . w,
-// and the gradient of its loss is c x with a number c. So nothing per example is larger than a
-// float: sums of clipped gradients are X^T c, and the losses along a line w - a d need only X w and
-// X d.
+// Linear models with one output, on the whole data set at once. The score of an example x is x . w,
+// with w the weights, and the gradient of its loss is c x with a number c. So nothing per example
+// is larger than a float: sums of clipped gradients are X^T c, with X the matrix of all examples,
+// and the losses along a line w - a d of weights, with d its direction, need only X w and X d.
 //
 // Examples are stored in tiles of 16: features [tiles, d, 16], scores, labels and norms [tiles,
-// 16]. The unused slots of the last tile have label 0, which marks an absent example. An example
-// with a non-finite feature is also marked absent.
+// 16], with d the number of features. The unused slots of the last tile have label 0, which marks
+// an absent example. An example with a non-finite feature is also marked absent.
 //
-// Sums are of multiples of a grid, so they are exact in double and independent of the order.
+// Summands are multiples of a grid, so sums are exact in double and independent of the order.
 #include <cmath>
 #include <cstdint>
 
@@ -35,10 +35,10 @@ struct LinearScores {
 };
 
 /// Adds clipped gradients: total[j, l] += sum over tiles t of c[t, l] * features[t, j, l], with l
-/// the example's slot in its tile and j the feature. c is the derivative of the weighted loss with
-/// respect to the score, reduced so that |c| norm <= clip_norm, with norm = |x|; c = 0 if the score
-/// is not finite. Each product is rounded to a multiple of the grid, 1 / inverse_grid, and counts
-/// as an integer number of grid steps. The loss is logistic or hinge.
+/// the example's slot in its tile and j the feature. c is the derivative of the example's weighted
+/// loss with respect to its score, reduced so that |c| |x| <= clip_norm; |x| is given as `norms`. c
+/// = 0 if the score is not finite. Each product is rounded to a multiple of the grid, 1 /
+/// inverse_grid, and counts as an integer number of grid steps. The loss is logistic or hinge.
 struct LinearGradient {
   const float* features;
   const float* scores;
