@@ -19,20 +19,23 @@ constexpr int kRows = 64;
 constexpr int kParts = 32;
 constexpr int kCodes = 16;
 
-/// Consecutive non-zero features of one row: values x in the order of the features.
+/// Some consecutive non-zero features of one row: values x in the order of the features, and where
+/// their weights are.
 struct Parts {
   int count = 0;
   float x[kParts];
-  std::int64_t offset[kParts];  ///< offset of the feature's weights
+  /// offset of the feature's row of weights, from the start of the weights
+  std::int64_t offset[kParts];
 };
 
-/// Number of numbers and codes of a row that have been decoded so far.
+/// How far a row has been decoded: number of its codes and of its numeric features so far.
 struct Position {
   int code = 0;
   int number = 0;
 };
 
-/// Decodes the next features of a row. A code's x is 1.
+/// Decodes the next features of a row, from `position` on, into `parts`. The value of a code's
+/// feature is 1.
 template <class Code>
 void decode_features(const CodedProduct& a, const CodedRow<Code>& of, const std::uint8_t* row,
                      Position& position, Parts& parts) {
@@ -59,8 +62,9 @@ void decode_features(const CodedProduct& a, const CodedRow<Code>& of, const std:
   parts.count = n;
 }
 
-/// Computes V SIMD vectors of output columns, from `column` on, for `count` rows. The sums start
-/// from the bias, or from the numbers in `out`.
+/// Computes V SIMD vectors of a layer's outputs, from `column` on, for a.count rows: adds the
+/// features in `parts`, times their weights. The sums start from the bias if from_bias, otherwise
+/// from the numbers in out.
 template <int V>
 void product_tile(const CodedProduct& a, const Parts* parts, bool from_bias, int column) {
   const float* const weights = a.weights + column;
@@ -78,23 +82,23 @@ void product_tile(const CodedProduct& a, const Parts* parts, bool from_bias, int
   }
 }
 
-/// Examples whose rows have the same code.
+/// A feature, and the examples (range of numbers begin .. end) whose rows contain its code.
 struct Run {
   std::int64_t feature;
   const std::uint8_t* begin;
   const std::uint8_t* end;
 };
 
-/// At most kRows examples, grouped by the codes of their rows (code k to code end - 1) that one
-/// pass adds.
+/// At most kRows examples, grouped by the codes of their rows that one pass over the columns
+/// handles.
 struct Runs {
   int count;
   Run run[kRows * kCodes];
   std::uint8_t term[kRows * kCodes];
 };
 
-/// Groups examples by codes k to end - 1 of their rows. A code that stands for no feature has no
-/// group.
+/// Groups the examples by codes number k to end - 1 of their rows, into `runs`. A code that stands
+/// for no feature has no group.
 template <class Code>
 void sort(const AddCodedOuter& a, const CodedRow<Code>& of, int k, int end, Runs& runs) {
   runs.count = 0;
@@ -127,8 +131,8 @@ void sort(const AddCodedOuter& a, const CodedRow<Code>& of, int k, int end, Runs
   }
 }
 
-/// A sum of `terms` numbers y + kToUnits has the sum of the rounded y in its low bits, plus this
-/// excess, which the function returns.
+/// Returns what must be subtracted from the bits of a sum of `terms` numbers y + kToUnits, so that
+/// the low bits are the sum of the rounded y.
 CUDP_INLINE VecU beyond_units(int terms) {
   return broadcast_u(static_cast<std::uint32_t>(terms) * static_cast<std::uint32_t>(kToUnitsBits));
 }
@@ -141,9 +145,9 @@ CUDP_INLINE void add_units(std::int32_t* units, const VecU (&sum)[V], int terms)
   }
 }
 
-/// Adds the gradients for V SIMD vectors of columns: those of the weights of the codes in `runs`
-/// and, if `first`, of the bias and of the rows' numbers. Sums over a run stay in registers until
-/// complete: units are read and written once per run.
+/// Adds the gradients of V SIMD vectors of columns, from `column` on: of the weights for the codes
+/// in `runs` and, if `first`, of the bias and of the weights for numeric features. The sum for one
+/// feature stays in registers, so each number of a.units is read and written once per feature.
 template <int V, class Code>
 void add_tile(const AddCodedOuter& a, const CodedRow<Code>& of, const Runs& runs, bool first,
               int column) {

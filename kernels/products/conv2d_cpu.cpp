@@ -2,12 +2,13 @@
 #include "kernels/common/vec.hpp"
 #include "kernels/products/conv2d.hpp"
 
-// Faster convolutions with one input channel and at most 16 output channels. There the gathered
-// product has one vector of b to share a broadcast input, so it is bound by loads: one for each
-// FMA. But neighbouring output pixels read the same inputs. Here the weights of one kernel row stay
-// in registers, and each input is broadcast once for all pixels and taps that use it: 34 broadcasts
-// for 112 FMAs in an 8 x 8 kernel with stride 2. Measurements (AVX-512, 4.2 GHz, 28 x 28 -> 14 x 14
-// x 16) are in bench/results.
+// Faster convolutions with one input channel and at most 16 output channels. In the general product
+// (GatherGemm) each fused multiply-add needs a load, because one broadcast input is multiplied with
+// one vector of weights only, and loads are the bottleneck. But neighbouring output pixels read the
+// same inputs. Here the weights of one kernel row stay in registers, and each input is broadcast
+// once for all pixels and taps (kernel positions) that use it: 34 broadcasts for 112 multiply-adds
+// in an 8 x 8 kernel with stride 2. Measurements (AVX-512, 4.2 GHz, 28 x 28 -> 14 x 14 x 16) are in
+// bench/results.
 
 namespace cudp::CUDP_SIMD {
 namespace {
@@ -17,8 +18,8 @@ namespace {
 constexpr int kForwardPixels = 14;  // + 8 weights + 1 input: 23 registers
 constexpr int kWeightPixels = 7;    // vectors of dy, + 2 rows of 8 sums + 2 inputs: 25 registers
 
-/// Computes pixels [0, R) of one output row, for a kernel K pixels wide with stride S. x: first
-/// input pixel, rows x_row floats apart. w: weights.
+/// Computes R neighbouring pixels of one output row and writes them to y, for a kernel K x K with
+/// stride S. x: first input pixel; rows of the input are x_row floats apart. w: weights.
 template <int K, int S, int R>
 void forward_pixels(const float* x, std::int64_t x_row, const float* w, Vec bias, float* y) {
   Vec acc[R];
@@ -42,8 +43,8 @@ void forward_pixels(const float* x, std::int64_t x_row, const float* w, Vec bias
   for (int p = 0; p < R; ++p) store(y + std::ptrdiff_t{p} * kLanes, acc[p]);
 }
 
-/// Adds the weight gradient of R pixels of one output row, sums of x dy, to acc[rows][K], for
-/// kernel rows ky .. ky + Rows - 1.
+/// Adds the weight gradient of R pixels of one output row to acc[rows][K], for kernel rows ky .. ky
+/// + Rows - 1: the sums of x dy, with x the input and dy the gradient of the output.
 template <int K, int S, int R, int Rows>
 CUDP_INLINE void weight_pixels(const float* x, std::int64_t x_row, const float* dy,
                                Vec (&acc)[Rows][K]) {
@@ -117,8 +118,8 @@ void weight_rows(const Convolution& c) {
   if constexpr (K % 2 != 0) weight_kernel_rows<K, S, 1>(c, ky);
 }
 
-/// Calls the implementation for few channels that has this kernel's width. Returns false if there
-/// is none.
+/// Calls way3, way5 or way8, the implementation of convolutions with few channels for this kernel's
+/// width and stride. Returns false if there is none.
 template <class Way3, class Way5, class Way8>
 bool narrow(const Convolution& c, Way3 way3, Way5 way5, Way8 way8) {
   if (c.in.stride != 1 || c.out.stride != kLanes) return false;

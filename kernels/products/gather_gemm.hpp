@@ -3,8 +3,8 @@
 
 namespace cudp {
 
-/// Where the t-th summand of the sums of a GatherGemm is read: its offset from the start of a row
-/// of matrix a, and its offset in matrix b.
+/// Offsets of the t-th summand of the sums of a GatherGemm: from the start of a row of matrix a,
+/// and from the start of matrix b.
 struct GemmStep {
   std::int32_t a;
   std::int32_t b;

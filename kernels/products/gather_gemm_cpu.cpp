@@ -22,13 +22,13 @@ constexpr Width kWidths[] = {{2, 5}};
 #endif
 constexpr int kMaxRows = 14;
 
-/// Number of rows of `a` whose addresses fit into the general registers. With more rows, all
-/// addresses are read from memory for every product. Otherwise GCC keeps the extra ones in vector
-/// registers, and the moves from there compete with the products.
+/// Number of rows of `a` whose addresses fit into the general registers. If a tile has more rows,
+/// all their addresses are read from memory for every product: GCC would keep the extra ones in
+/// vector registers, and moving them from there competes with the products.
 constexpr int kRowsInRegisters = 8;
 
-/// Number of rows of b, `vectors` SIMD vectors wide, that fit into half of a first-level cache of
-/// 48 KB.
+/// Returns the number of rows of b, each `vectors` SIMD vectors wide, that fit into half of a
+/// first-level cache of 48 KB.
 constexpr int block_terms(int vectors) { return 24 * 1024 / (vectors * kLanes * 4); }
 
 template <int R, int V>
@@ -71,7 +71,7 @@ void tile(const float* a, const float* b, float* out, const std::int32_t* a_row,
 using Tile = void (*)(const float*, const float*, float*, const std::int32_t*, const std::int32_t*,
                       const std::int64_t*, const GemmStep*, int, const float*, GemmStart);
 
-/// Table of functions: tiles[r - 1] computes a tile of r rows.
+/// Table of functions: of_rows[r - 1] computes a tile of r rows. At most MaxRows rows are compiled.
 template <int V, int MaxRows>
 struct Tiles {
   Tile of_rows[kMaxRows] = {};

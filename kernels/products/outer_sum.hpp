@@ -8,16 +8,18 @@ namespace cudp {
 
 /// Sum of a dense layer's clipped gradients over examples. Gradients are rounded to multiples of
 /// `grid`, a power of two, and the sums are integers that count these multiples. The gradient of
-/// one example t is the outer product of its inputs x_t and the gradient y_t of its outputs,
-/// divided by grid and scaled to clip it. Every number of the product is rounded independently
+/// example t is the outer product of x_t, its inputs, and y_t, the gradient of its outputs divided
+/// by grid and multiplied by its clip factor. Every number of the product is rounded independently
 /// before it is added:
 ///   units[m * columns + n] += round(x_t(m) * y_t(n))
 /// for every example t < terms, m < rows, n < columns. columns is a multiple of 16; those from
 /// `outputs` on are padding, whose y is 0. Requires |x y| <= 2^22 (kMaxUnits); the code that scales
-/// y ensures it. With a transform (coordinate-wise clipping), given in the order of the packed
-/// weights, y is not scaled:
+/// y ensures it.
+///
+/// With a transform (coordinate-wise clipping), y is not scaled:
 ///   units += round((x y - mean) * inverse * scale_t),
-/// and results beyond +-2^22 are clamped.
+/// where mean and inverse are the transform's arrays, in the order of the packed weights, and
+/// scale_t is the example's clip factor / grid. Results beyond +-2^22 are clamped.
 struct AddOuter {
   const float* x;
   /// Gradients of the outputs, multiplied by each example's clip factor / grid; not multiplied if

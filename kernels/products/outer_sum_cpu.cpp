@@ -70,7 +70,7 @@ void tile(const AddOuter& a, int first, int column) {
 using Tile = void (*)(const AddOuter&, int, int);
 using NarrowTile = void (*)(const AddOuter&, int);
 
-/// Table of functions: tiles[r - 1] computes a tile of r rows.
+/// Table of functions: of_rows[r - 1] computes a tile of r rows. At most MaxRows rows are compiled.
 template <int V, int MaxRows>
 struct Tiles {
   Tile of_rows[kMaxRows] = {};
@@ -107,8 +107,9 @@ void from_width(const AddOuter& a, int column) {
 constexpr int kMaxNarrow = 4;  // outputs
 constexpr int kNarrowVectors = 4;
 
-/// Adds all examples' gradients for C outputs. SIMD lanes are rows (inputs), because with so few
-/// columns (outputs) nearly all lanes would be padding. Requires the rows' inputs to be contiguous.
+/// Adds the gradients of all examples for C outputs, from row `first` on. SIMD lanes are rows
+/// (inputs): with so few columns (outputs) nearly all lanes would be padding otherwise. Requires
+/// the rows' inputs to be contiguous.
 template <int C>
 void narrow_tile(const AddOuter& a, int first) {
   const Vec to_units = broadcast(kToUnits);
@@ -138,8 +139,8 @@ void narrow_tile(const AddOuter& a, int first) {
                                              (acc[c][v][lane] - offset));
 }
 
-/// Adds the gradients of a layer with few outputs, for as many rows as fill whole tiles. Returns
-/// their number.
+/// Adds the gradients of a layer with few outputs for the rows that fill whole tiles. Returns the
+/// number of these rows; 0 if the layer has more outputs.
 int add_narrow(const AddOuter& a) {
   static constexpr NarrowTile kTiles[kMaxNarrow] = {&narrow_tile<1>, &narrow_tile<2>,
                                                     &narrow_tile<3>, &narrow_tile<4>};

@@ -21,18 +21,19 @@ inline constexpr int kPatchRows = kPatchChannels * kPatchTaps;
 inline constexpr int kMaxPatchTerms = 64;
 
 /// Part of a convolution that a thread block multiplies at a time (a patch): `lines` rows of output
-/// pixels, and the rows of the input x that they depend on. lines = 0 means that the convolution is
-/// not computed from patches.
+/// pixels, the rows of dy, their gradient, and the rows of the input x that they depend on. lines =
+/// 0 means that the convolution is not computed from patches.
 struct ConvPatch {
   Planes x;
   Planes dy;
   int stride = 1;
-  int corner = 0;  ///< row and column in x, with borders, of the first output pixel's first tap
+  /// row, and also column, in x with its borders of the first output pixel's first kernel tap
+  int corner = 0;
   int lines = 0;
 
   // Distances in shared memory [floats], chosen to avoid conflicts in its 32 banks; set by
   // with_lines().
-  int x_row = 0;  ///< from row to row of x; 8 modulo 16
+  int x_row = 0;  ///< distance in shared memory between consecutive rows of x [floats]; 8 modulo 16
   /// Distance in shared memory between consecutive channels of x [floats]. x_plane + x_row is a
   /// multiple of 32, so that two of eight consecutive rows of the gradient read either the same
   /// number or different banks.

@@ -40,14 +40,16 @@ struct PixelPatch {
   std::int32_t examples = 1;
 
   // Distances in shared memory [floats]; set by with_lines().
-  std::int32_t x_row = 0;  ///< from row to row of x; 12 to 20 modulo 32
+  /// distance in shared memory between consecutive rows of x [floats]; 12 to 20 modulo 32
+  std::int32_t x_row = 0;
   /// Distance in shared memory between consecutive channels of x [floats]. x_plane - 2 x_row is 12
   /// to 20 modulo 32, so that the numbers that a warp loads at once are either equal or in
   /// different banks.
   std::int32_t x_plane = 0;
-  Divisor image = {};    ///< number of output pixels of an example in the block
-  Divisor line = {};     ///< number of output pixels in a row
-  Divisor x_image = {};  ///< number of groups of four floats copied per example and channel
+  Divisor image = {};  ///< number of output pixels of an example in the block
+  Divisor line = {};   ///< number of output pixels in a row
+  /// number of groups of four floats that are copied per example and channel
+  Divisor x_image = {};
   Divisor x_fours = {};  ///< number of groups of four floats in a row
 
   int x_lines() const { return lines + 2; }

@@ -6,13 +6,15 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Tiles of a gradient that a block can compute; sequence_tile() chooses one.
+/// Types of the tiles of a gradient that a block can compute; sequence_tile() chooses one by its
+/// size.
 using WideSequenceTile = FloatTile<64>;
 using ThinSequenceTile = FloatTile<32>;
 using LowSequenceTile = FloatTile<64, 8, 32>;
 using TensorSequenceTile = TensorTile<64>;
 
-/// Tile of a layer's weight gradient that a block computes.
+/// The tile of a layer's weight gradient that this block computes, and the weight matrix (part) it
+/// belongs to.
 template <class T>
 struct SequenceTile {
   SequencePart part;
@@ -34,13 +36,14 @@ struct SequenceTile {
   __device__ __forceinline__ bool has_bias() const { return part.bias >= 0 && row == 0; }
   __device__ __forceinline__ bool holds_bias() const { return has_bias() && T::row(0) == 0; }
 
-  /// Returns the index in the layer's parameters of the weight whose gradient is G(i, j).
+  /// Returns the index in the layer's parameters of the weight whose gradient is in row i, column j
+  /// of the part's gradient.
   __device__ __forceinline__ std::int64_t weight(int i, int j) const {
     return static_cast<std::int64_t>(part.weight) + static_cast<std::int64_t>(j) * part.rows + i;
   }
 
-  /// Calls body(index in the layer's parameters, number) for every number of the gradient that this
-  /// thread has.
+  /// Calls body(index, number) for every number of the gradient that this thread has. index: of the
+  /// parameter among those of the layer.
   template <class S, class Body>
   __device__ __forceinline__ void for_each_place(const S& sums, const Body& body) const {
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -128,8 +131,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   at.for_each_place(sums, [&](std::int64_t i, float v) { a.gradients[e * a.stride + i] = v; });
 }
 
-/// Adds one example's gradient to the integer sums: units += round(scale w), with w = (gradient -
-/// mean) inverse for coordinate-wise clipping, otherwise the gradient.
+/// Adds one example's gradient to the integer sums: every number is multiplied by `scale`, rounded
+/// to an integer and added. With coordinate-wise clipping the numbers are (gradient - mean) *
+/// inverse.
 template <class T>
 __device__ __forceinline__ void add_sequence(const SequenceGradientSum& a,
                                              const SequenceTile<T>& at, float scale,

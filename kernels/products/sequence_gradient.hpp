@@ -35,8 +35,8 @@ struct SequencePart {
 /// GRU.
 inline constexpr int kMaxSequenceParts = 6;
 
-/// Size of the tile of a gradient that a block computes, 64 x 64 or half of it. A thread has 32
-/// numbers of it.
+/// Size of the tile of a gradient that a block computes: 64 x 64, 32 x 64 or 64 x 32. A thread
+/// computes 32 of its numbers.
 struct SequenceTileShape {
   std::int32_t rows = kTileRows;
   std::int32_t columns = 64;
@@ -83,9 +83,10 @@ struct SequenceGradientNorm {
   Transform transform = {};
 };
 
-/// Adds weighted gradients: sum += sum_e factors[e] G_e, with G_e the gradient of example e; an
-/// example with factor 0 is skipped. The same code computes G_e here and in SequenceGradientNorm,
-/// so the G_e that is added equals the one that was squared, bit for bit (see WeightGradientSum).
+/// Adds weighted gradients: sum += sum over examples e of factors[e] G_e, with G_e the gradient of
+/// example e. An example with factor 0 is skipped. The same code computes G_e here and in
+/// SequenceGradientNorm, so the G_e that is added equals, bit for bit, the one whose norm was
+/// computed (see WeightGradientSum).
 struct SequenceGradientSum {
   SequenceGradient gradient;
   const float* factors;  ///< factor of example e at e * factor_stride

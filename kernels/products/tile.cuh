@@ -35,9 +35,9 @@ struct Sums {
   }
 };
 
-/// Sums of gradients as integers that one thread computes of a block's tile. Each number of a
+/// Sums of gradients as integers, of one thread's numbers of a block's tile. Each number of a
 /// gradient is rounded to a multiple of the sum's grid, a power of two, before it is added; the
-/// integers count these multiples.
+/// integers count these multiples. cell: weights; column: sums of columns, the bias.
 template <class T>
 struct UnitSums {
   std::int32_t cell[T::kRowsThread][T::kColumnsThread];
@@ -252,11 +252,11 @@ struct Term {
 };
 
 /// Copies a thread's share (kCount numbers) of a tile of one matrix from global to shared memory. A
-/// line is a row of the left matrix, or a column of the right one. The thread's e-th number is in
-/// line line_of(e) and at index term_of(e) of the summed dimension. Neighbouring threads copy
-/// numbers that are neighbours in memory: along the summed dimension if `along`, else from
-/// neighbouring lines. In a tile with more than kTileRows lines a thread has several lines for one
-/// summed index, whose offset is then computed once.
+/// line is a row of the left matrix, or a column of the right one. The thread's number e is in line
+/// line_of(e), at index term_of(e) of the summed dimension. Neighbouring threads copy numbers that
+/// are neighbours in memory: along the summed dimension if `along`, otherwise in neighbouring
+/// lines. In a tile with more than kTileRows lines a thread has several lines for one summed index,
+/// whose offset is then computed once.
 template <int lines, int terms, int threads>
 struct Carrier {
   static constexpr int kCount = lines * terms / threads;

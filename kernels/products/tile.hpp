@@ -43,7 +43,7 @@ struct Factor {
   Axis line;  ///< rows of the left matrix, columns of the right one
   Axis term;
   bool along_terms;
-  Precision as = Precision::fp32;  ///< tf32: the numbers are already rounded in memory
+  Precision as = Precision::fp32;  ///< tf32: the numbers in memory are already rounded to TF32
 };
 
 inline void validate(const Factor& f) {
@@ -62,9 +62,10 @@ constexpr unsigned tile_threads(int columns) { return columns <= 32 ? 64 : 128; 
 inline constexpr int kThinColumns = 16;
 inline constexpr int kThinTerms = 32;
 
-/// Rows of a tall tile, and number of products per step that are added to each of its elements.
-/// With tensor cores, products of more than 16 columns use tall tiles, because they use each loaded
-/// number more often. The exception is thin products, whose results are too small for large tiles.
+/// Number of rows of a tall tile; kTallTerms is the number of products per step that are added to
+/// each of its elements. With tensor cores, products of more than 16 columns use tall tiles,
+/// because they use each loaded number more often. The exception is thin products (is_thin()),
+/// whose results are too small for large tiles.
 inline constexpr int kTallRows = 128;
 inline constexpr int kTallTerms = 8;
 

@@ -60,8 +60,8 @@ struct WeightGradient {
   std::int32_t rows;
   std::int32_t columns;
   std::int32_t terms_per_example;
-  /// Describes the same x and dy for the kernels of patch_gradient.cuh. These require that both are
-  /// rounded to TF32 in memory.
+  /// Another description of x and dy, used by the kernels of patch_gradient.cuh, which require that
+  /// both are rounded to TF32 in memory. patch.lines = 0: these kernels are not used.
   ConvPatch patch = {};
 };
 
@@ -75,19 +75,19 @@ struct WeightGradientNorm {
   Transform transform = {};
 };
 
-/// Adds weighted gradients: sum += sum_e factors[e] G_e. An example with factor 0 is skipped, not
-/// multiplied, because it may contain NaN.
+/// Adds weighted gradients: sum += sum over examples e of factors[e] G_e, with G_e the gradient of
+/// example e. An example with factor 0 is skipped, not multiplied, because it may contain NaN.
 ///
-/// Why no example adds more than its factor allows, even if its terms cancel. For layers with
-/// several terms per example, one function (multiply_tile, or add_patches with a patch) computes
-/// G_e as a tile of float32 numbers in registers. The norm's kernel and the sum's kernel call it
-/// with the same data in the same order of terms, and every number is at the same position of a
-/// fragment. So the G_e that is added equals the G_e that was squared, bit for bit, whatever its
-/// rounding. factors[e] multiplies it afterwards in float32, which runtime/device/sensitivity.hpp
-/// accounts for. The only requirement on TF32 is that equal operands give equal sums. Neither the
-/// rounding of the operands (which terms that cancel can magnify by any factor) nor the order in
-/// which tensor cores add matters. Scaling an operand before it is rounded, or computing the norm
-/// in float32, would break this argument.
+/// Why no example adds more than its factor allows, even if the terms of its gradient cancel. For
+/// layers with several terms per example, one function (multiply_tile, or add_patches with a patch)
+/// computes G_e as a tile of float32 numbers in registers. The kernel for norms and the kernel for
+/// sums call it with the same data in the same order of terms, and every number is at the same
+/// position of a fragment. So the G_e that is added equals, bit for bit, the G_e whose norm was
+/// computed, however it was rounded. factors[e] multiplies it afterwards in float32, which
+/// runtime/device/sensitivity.hpp accounts for. TF32 only has to give equal sums for equal
+/// operands. Neither the rounding of the operands (which cancelling terms can magnify by any
+/// factor) nor the order in which tensor cores add matters. Scaling an operand before it is
+/// rounded, or computing the norm in float32, would break this argument.
 ///
 /// If an example has one term (dense layers), its norm is computed as that of an outer product,
 /// without forming it. Such layers multiply in float32 here, even if they use TF32 forward and
