@@ -1,8 +1,8 @@
 #pragma once
 // Natural logarithm, and sine and cosine of a multiple of pi, for SIMD vectors of doubles. Only for
-// the arguments of rounded_normal_math.hpp, whose proof rests on the error bounds stated here.
-// The bounds hold with multiply-adds fused or not. They are in units of e = 2^-52; a rounding to
-// nearest has a relative error of at most e / 2. D: a GNU vector of doubles.
+// the arguments that occur in rounded_normal_math.hpp, whose proof uses the error bounds stated
+// here. The bounds hold with multiply-adds fused or not. They are in units of e = 2^-52; a rounding
+// to nearest has a relative error of at most e / 2. Template parameter D: a GNU vector of doubles.
 #include <cstdint>
 
 #include "kernels/common/vec.hpp"
@@ -66,11 +66,12 @@ struct SineCosine {
 
 /// Returns sin(pi t) and cos(pi t) for t in [-1, 1]. Absolute errors are below 1.4 e, e = 2^-52.
 ///
-/// t = q / 2 + r, q an integer, |r| <= 1/4, without rounding. Taylor's series in w = r^2 <= 1/16;
-/// the first terms left out are below 2^-58. In the last step of the sine's, p = pi + w c, |w c| <=
-/// 0.33 with a relative error of 2.3 e; so p errs by e (pi / 2 + 0.76 + pi / 2), which is below
-/// 1.39 e p, and r p by 1.89 e of at most sqrt(1/2). In the cosine's, 1 + w c, |w c| <= 0.31: it
-/// errs by 0.72 e and e / 2.
+/// t = q / 2 + r, with q an integer and |r| <= 1/4, is exact. Taylor's series is in w = r^2 <=
+/// 1/16; the first terms left out are below 2^-58. The last steps of the sine are p = pi + w c,
+/// with c the rest of the series, and r p. |w c| <= 0.33 with a relative error of 2.3 e; so p has
+/// an error of e (pi / 2 + 0.76 + pi / 2), which is below 1.39 e p, and r p, at most sqrt(1/2), one
+/// of 1.89 e relative. The last step of the cosine is 1 + w c with |w c| <= 0.31: its error is 0.72
+/// e and e / 2.
 template <class D>
 CUDP_INLINE SineCosine<D> sine_cosine_of_turn(D t) {
   using W = typename WordsOf<D>::type;

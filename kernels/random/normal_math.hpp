@@ -1,9 +1,10 @@
 #pragma once
-// Box-Muller transform of two 32-bit words a, b, mapped to u and w as random.hpp defines: u is
-// never 0 or 1, w is never on an axis, and both are symmetric about the middle of their ranges.
-// Both are exact up to one rounding to float, so small radii and small sines keep their relative
-// accuracy: |error| <= 4 ulp of z against the real-number formula, with FMA and without (3.6 was
-// the worst of 2e7 words and corner cases). The polynomials alone stay under 1 ulp.
+// Box-Muller transform of two words a, b of 32 random bits into two normal numbers z. random.hpp
+// defines how a and b are mapped to the uniform number u and the angle w: u is never 0 or 1, w is
+// never on an axis, and both are symmetric about the middle of their ranges. Both are exact up to
+// one rounding to float, so small radii and small sines keep their relative accuracy: |error| <= 4
+// ulp of z against the real-number formula, with FMA and without (3.6 was the worst of 2e7 words
+// and corner cases). The polynomials alone stay under 1 ulp.
 #include <cstdint>
 
 #include "kernels/common/lanes.hpp"

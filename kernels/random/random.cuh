@@ -1,6 +1,7 @@
 #pragma once
-// Words and normal numbers of a stream; see random.hpp. Tests and the initial weights use these
-// kernels. The sampler and the update generate their own numbers where they need them.
+// Kernels that write the words or normal numbers of a random stream (random.hpp). Tests and the
+// initial weights use them; the sampler and the update generate their own numbers where they need
+// them.
 #include <cstdint>
 
 #include "kernels/common/simt.cuh"

@@ -1,5 +1,6 @@
 #pragma once
-// Chunks of random numbers for the CPU's kernels, compiled for each SIMD level; see random.hpp.
+// Chunks of random numbers for kernels on the CPU, compiled for each SIMD level. Streams:
+// random.hpp.
 #include <cstdint>
 
 #include "kernels/common/vec_lanes.hpp"

@@ -15,16 +15,17 @@ namespace {
 
 namespace mp = boost::multiprecision;
 
-/// Tries to compute a pair of rounded normals from the first 64 bits and kRounds further rounds of
-/// 256 bits of each of U1 and U2, the two uniform numbers of the pair. `digits` [2, 2 + 8 kRounds]:
-/// their 32-bit words. If these bits decide what both normals round to, returns true and writes the
+/// Tries to compute a pair of rounded normals from the first 64 + 256 kRounds bits of each of U1
+/// and U2, the two uniform numbers of the pair. digits: their 32-bit words, [2, 2 + 8 kRounds]. s:
+/// standard deviation. If these bits decide what both normals round to, returns true and writes the
 /// pair to *out.
 ///
-/// Every quantity is an interval that contains the true value for every continuation of the digits.
-/// The functions of cpp_bin_float have no proven bound. The worst error observed of log, sin, cos
-/// and sqrt is 2^6 units of their last place (for 128 to 1984 bits, including the ends of their
+/// Every quantity is an interval that contains the true value, whatever the later bits are. The
+/// functions of cpp_bin_float have no proven bound. The worst error observed of log, sin, cos and
+/// sqrt is 2^6 units of their last place (for 128 to 1984 bits, including the ends of their
 /// ranges). Each result is widened by 2^-(bits + 40): 2^76 units of the last place or more, because
-/// no result here reaches 2^11. A product s r c rounds by less than 2^-(bits + 76).
+/// no result here reaches 2^11. A product s r c, with r the radius and c the cosine or sine, rounds
+/// by less than 2^-(bits + 76).
 template <int kRounds>
 bool decide(const std::uint32_t* digits, double s, RoundedPair* out) {
   constexpr int kWords = 2 + 8 * kRounds;

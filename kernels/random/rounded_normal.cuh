@@ -47,7 +47,7 @@ __device__ __forceinline__ TriedPair try_rounded_pair(const std::uint32_t* word,
 /// List in device memory of the pairs of rounded normals whose rounding a kernel could not decide
 /// in double precision, in any order.
 struct UndecidedPairs {
-  std::uint32_t* pairs;    ///< [capacity], written: pair numbers
+  std::uint32_t* pairs;    ///< numbers of the undecided pairs, [capacity], written
   std::uint32_t* count;    ///< number of undecided pairs, listed or not; 0 before the launch
   std::uint32_t capacity;  ///< size of the list; a larger count means that it is incomplete
 };

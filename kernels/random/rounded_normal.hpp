@@ -10,17 +10,19 @@
 namespace cudp {
 
 /// Writes rounded normals begin .. end - 1 of a stream. Number i is K_i, the integer nearest to s
-/// Z_i, Z_i a standard normal number. Two numbers form a pair, computed by Box-Muller from two
-/// reals U1, U2 in (0, 1), which are endless strings of the stream's bits:
-///   Z = sqrt(-2 ln U1) cos 2 pi U2 in even number-rows, sqrt(-2 ln U1) sin 2 pi U2 in odd ones.
+/// Z_i, with s the standard deviation and Z_i a standard normal number. Two numbers form a pair,
+/// computed by Box-Muller from two reals U1, U2 in (0, 1), which are endless strings of the
+/// stream's bits: Z = sqrt(-2 ln U1) cos 2 pi U2 in even rows, sqrt(-2 ln U1) sin 2 pi U2 in odd
+/// rows.
 ///
-/// A tile of 256 words (random.hpp) gives 128 numbers: number i is in tile i / 128, number-row (i %
-/// 128) / 16, lane i % 16. Pair p = number-row / 2 (0..3) of a lane uses words of that lane:
-///   U1 = 0.(row 4p)(row 4p + 1)...,  U2 = 0.(row 4p + 2)(row 4p + 3)...   in base 2^32.
-/// These 64 bits of each nearly always decide. If they do not, round k = 1, 2, ... gives 256 more
-/// bits of each: words 0..7 of a generator block for U1 and 8..15 for U2, most significant first.
-/// It is the block with the pair's number in the stream numbered (stream | k << 8). A pair's number
-/// has 32 bits, so a stream has 2^33 rounded normals.
+/// A tile of 256 words (random.hpp) gives 128 numbers, in 8 rows of 16 lanes: number i is in tile
+/// i / 128, row (i % 128) / 16, lane i % 16. Pair p = row / 2 (0..3) of a lane uses words of that
+/// lane:
+///   U1 = 0.(word row 4p)(word row 4p + 1)...,  U2 = 0.(word row 4p + 2)(word row 4p + 3)...
+/// in base 2^32. These 64 bits of each nearly always decide the rounding. If they do not, round
+/// k = 1, 2, ... gives 256 more bits of each: words 0..7 of a generator block for U1 and 8..15 for
+/// U2, most significant first. It is the block with the pair's number in the stream numbered
+/// (stream | k << 8). A pair's number has 32 bits, so a stream has 2^33 rounded normals.
 ///
 /// |Z| has no largest value: a small U1 uses as many bits as it needs.
 struct RoundedNormals {
