@@ -1,5 +1,5 @@
 #pragma once
-// Random allocation on a device; see allocation.hpp.
+// Kernels for random allocation on a device (allocation.hpp).
 #include <cstdint>
 
 #include "kernels/common/simt.cuh"

@@ -2,10 +2,10 @@
 // Rule by which the clipping norm C follows a quantile gamma of the norms of the gradients (Andrew
 // et al. 2021, Algorithm 1). After step t,
 //   C_{t+1} = C_t exp(-eta (count / b + 1/2 - gamma)), clamped to public bounds,
-// with eta a learning rate and b the expected batch size. count is the sum over the batch of b_i -
-// 1/2, plus noise; b_i = 1 if gradient i was not clipped, else 0. The host and a device compute the
-// rule to the same bits: there is no product that a compiler could fuse with a sum, and the
-// exponential uses only operations that are rounded alike everywhere.
+// with eta a learning rate and b the expected batch size. count is the noisy sum over the batch of
+// b_i - 1/2, with b_i = 1 if gradient i was not clipped, else 0. Host and device compute the rule
+// to the same bits: there is no product that a compiler could fuse with a sum, and the exponential
+// uses only operations that are rounded alike everywhere.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -29,8 +29,8 @@ struct ClipRule {
   /// Power of two, 2^-40 to 1/2, to whose multiples the noise on the count is rounded; the noisy
   /// count is therefore a multiple of it.
   double grid = 0.5;
-  /// Noise multiplier z_g >= 0: the standard deviation of the noise on the sum of gradients is the
-  /// product z_g * C * sensitivity.
+  /// Noise multiplier z_g >= 0. The noise on the sum of gradients has standard deviation z_g * C *
+  /// sensitivity.
   double noise_multiplier = 1;
   /// Largest change of the rounded sum of gradients by adding or removing one example, as a
   /// multiple of C.

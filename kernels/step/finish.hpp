@@ -3,12 +3,12 @@
 // noise, which makes it public, and takes the optimizer's step.
 //
 // Noise is computed in pairs of rounded normals. For a few pairs, double precision cannot decide
-// what an exact value rounds to (random/rounded_normal_math.hpp). The numbers of an undecided pair
-// are left unchanged: nothing of them is released. The pair's bit is set and the `pending` counter
-// of StepCursor counts it. The run then pauses until the host has computed the pair with
-// exact_rounded_pair, and finish_pairs_kernel has completed its numbers. There is one bit for every
-// pair, so no list can overflow. A pair is completed only if its bit is set, which clears the bit:
-// no number is updated twice.
+// what an exact value rounds to (random/rounded_normal_math.hpp). The numbers of such an undecided
+// pair are left unchanged: nothing of them is released. The pair has a bit, which is set, and the
+// counter `pending` of StepCursor counts it. The run then pauses until the host has computed the
+// pair with exact_rounded_pair, and finish_pairs_kernel has completed its numbers. There is one bit
+// for every pair, so no list can overflow. Completing a pair requires that its bit is set, and
+// clears it, so no number is updated twice.
 #include <cstdint>
 #include <vector>
 
@@ -41,8 +41,9 @@ struct FinishStep {
   Unfinished unfinished;  ///< partial results to add; one more block adds up its losses and counts
   RandomStream noise;
   std::int64_t n;
-  std::uint32_t* undecided;  ///< [words_of_pairs(n)], one bit per pair of numbers, 0 before
-  float* released;           ///< [n], written; null: released values are used by `update` only
+  /// one bit per pair of numbers, [words_of_pairs(n)]; all 0 before the launch
+  std::uint32_t* undecided;
+  float* released;    ///< [n], written; null: released values are used by `update` only
   UpdateArgs update;  ///< update of the numbers if released is null; its own `released` is unused
   bool by_pairs;      ///< one pair per thread; otherwise one generator block per thread
   ListedStep* list = nullptr;  ///< [steps of the run]; null if the clipping norm is fixed

@@ -2,8 +2,8 @@
 // Poisson sampling and random allocation (sample.hpp) in two kernels on one stream. The first
 // writes flags and the number of drawn examples of each tile. The second writes the drawn indices
 // at their offsets, after those of earlier tiles. There are no atomics: the batch is ascending for
-// any launch shape. Nothing returns to the host. In a recorded step the second kernel also starts
-// the step, or a third one does with a batch that was drawn ahead.
+// any launch shape. Nothing returns to the host. If a step is recorded, it is started by the second
+// kernel or, if its batch was drawn ahead, by a third one.
 #include <cstdint>
 
 #include "kernels/common/simt.cuh"
@@ -38,8 +38,8 @@ __device__ __forceinline__ std::uint32_t index_of(const SampleArgs& a, std::int6
   return static_cast<std::uint32_t>(number - a.first);
 }
 
-/// Poisson sampling: returns whether an example is drawn. Called only if its upper 16 random bits
-/// equal those of the threshold, so that its lower 16 bits decide.
+/// Poisson sampling: returns whether an example is drawn by its lower 16 random bits. Called only
+/// if its upper 16 random bits equal those of the threshold.
 __device__ __forceinline__ bool drawn_by_lower_bits(const SampleArgs& a, std::int64_t example) {
   std::uint32_t word[16];
   const auto block =

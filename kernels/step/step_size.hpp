@@ -1,7 +1,7 @@
 #pragma once
-// Adaptive step size (AdaGrad-norm; Wu et al. 2021, section 6). b^2 starts positive and grows at
-// step t by max(beta_t |g~|^2, nu), with g~ the released mean gradient. The step's learning rate is
-// divided by b.
+// Adaptive step size (AdaGrad-norm; Wu et al. 2021, section 6). The learning rate of a step is
+// divided by b. b^2 starts at a positive number and grows at step t by max(beta_t |g~|^2, nu), with
+// g~ the released mean gradient, and beta_t and nu as in StepSizeSettings.
 #include <cmath>
 #include <cstdint>
 

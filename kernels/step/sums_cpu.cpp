@@ -13,8 +13,8 @@ void add_scaled(const AddScaled& a) {
 
 constexpr std::int64_t kPair = 2 * std::int64_t{kLanes};
 
-/// A squared norm is summed in blocks of this many numbers: in float32 within a block, in two SIMD
-/// registers, and in double across blocks.
+/// Length of the blocks in which a squared norm is summed: in float32, in two SIMD registers,
+/// within a block, and in double across blocks.
 constexpr std::int64_t kNormBlock = 1024;
 
 /// Returns the sum of w(i)^2 over i < n, where w(i) is a SIMD vector that starts at number i.

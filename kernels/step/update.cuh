@@ -13,9 +13,9 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Updates parameter j and its optimizer state with the optimizer a.optimizer, given the released
-/// sum of the parameter's gradients. kind: the same as a.optimizer.kind, known at compile time. s:
-/// the step's scalars; a.scalars is not used.
+/// Updates parameter j and its optimizer state by the optimizer a.optimizer, given `released`, the
+/// released sum of the parameter's gradients. kind: a.optimizer.kind, known at compile time. s: the
+/// step's scalars; a.scalars is not used.
 template <OptimizerKind kind>
 __device__ __forceinline__ void update_number(const UpdateArgs& a, StepScalars s, std::int64_t j,
                                               float released) {

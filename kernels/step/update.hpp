@@ -27,8 +27,8 @@ struct UpdateArgs {
   StepScalars scalars;
   // If the sum is of transformed gradients (coordinates_math.hpp), g is scale released / b + m, and
   // m and s are updated after the step. Otherwise all three pointers are null.
-  float* mean = nullptr;       ///< [d], m
-  float* deviation = nullptr;  ///< [d], s
+  float* mean = nullptr;  ///< [d], AdaCliP's mean m of each gradient coordinate; null for others
+  float* deviation = nullptr;  ///< [d], AdaCliP's standard deviation s of each gradient coordinate
   const CoordinateScale* scale = nullptr;
   CoordinateSettings coordinates = {};
   PackedImage packed = {};  ///< packed copy of the parameters, updated too, if there is one

@@ -21,8 +21,8 @@ struct Chunk {
   float* deviation;
 };
 
-/// Returns the mean gradient of kLanes coordinates, computed from the released sum of (gradient -
-/// m) / scale, and updates their mean m and deviation s (coordinate-wise clipping).
+/// Coordinate-wise clipping (AdaCliP): returns the mean gradient of kLanes coordinates from the
+/// released sum of (gradient - m) / scale, and updates their means m and standard deviations s.
 CUDP_INLINE Vec restore(const UpdateArgs& a, const Chunk& t, int i) {
   Vec mean = load(t.mean + i) * broadcast(a.scale->shrink);
   Vec deviation = load(t.deviation + i);
