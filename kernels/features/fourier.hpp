@@ -12,9 +12,9 @@ struct FourierPlan {
   int n = 0;
   int stages = 0;
   int radix[kMaxFourierStages] = {};
-  /// Twiddle factors as pairs (cos, sin), stage after stage. For every stage but the last there are
-  /// exp(-2 pi i p k / (radix m)) for p = 0..m-1, k = 1..radix-1. Here m = (length of the signals
-  /// that enter the stage) / radix.
+  /// Twiddle factors as pairs (cos, sin), stage after stage. A stage of radix r that transforms
+  /// signals of r m numbers has exp(-2 pi i p k / (r m)) for p = 0..m-1, k = 1..r-1. The last stage
+  /// (m = 1) has none.
   const float* twiddles = nullptr;
   /// Roots of unity exp(-2 pi i k / radix), k = 0..radix-1, for each stage; null for stages with
   /// radix 2, 3, 4, 5, 6 or 8, which have code of their own.

@@ -71,9 +71,10 @@ CUDP_INLINE void butterfly(Complex (&a)[5]) {
   a[3] = middle2 - turn2;
 }
 
-/// Fourier transform of six numbers in place, as one of size 2 x 3. Because 2 and 3 have no common
-/// factor, no twiddle factors are needed between the transforms of size 2 and of size 3 (Good and
-/// Thomas). The input index is 3 n1 + 2 n2, the output index 3 k1 + 4 k2, modulo 6.
+/// Fourier transform of six numbers in place, as transforms of sizes 2 and 3. Because 2 and 3 have
+/// no common factor, no twiddle factors are needed between the two (Good and Thomas). With n1, k1
+/// in 0..1 and n2, k2 in 0..2, the input index is 3 n1 + 2 n2 and the output index 3 k1 + 4 k2,
+/// modulo 6.
 CUDP_INLINE void butterfly(Complex (&a)[6]) {
   Complex even[3] = {a[0], a[2], a[4]};
   Complex odd[3] = {a[3], a[5], a[1]};
@@ -103,8 +104,8 @@ CUDP_INLINE void butterfly(Complex (&a)[8]) {
   }
 }
 
-/// One stage, of radix R, of a Fourier transform: transforms s interleaved signals of R m numbers
-/// to R s signals of m numbers. x, y: input and output; consecutive numbers are dx apart in x and
+/// One stage, of radix R, of a Fourier transform: replaces s interleaved signals of R m numbers
+/// with R s signals of m numbers. x, y: input and output; consecutive numbers are dx apart in x and
 /// dy apart in y. w: twiddle factors, null for the last stage (m = 1).
 template <int R>
 CUDP_INLINE void fourier_stage(const Complex* x, std::int64_t dx, Complex* y, std::int64_t dy,
@@ -131,8 +132,8 @@ CUDP_INLINE void fourier_stage(const Complex* x, std::int64_t dx, Complex* y, st
     }
 }
 
-/// One stage, of any radix, of a Fourier transform: transforms s interleaved signals of radix m
-/// numbers to radix s signals of m numbers, straight from the definition. x, y: input and output;
+/// One stage, of any radix, of a Fourier transform: replaces s interleaved signals of radix m
+/// numbers with radix s signals of m numbers, computed from the definition. x, y: input and output;
 /// consecutive numbers are dx apart in x and dy apart in y. roots: exp(-2 pi i k / radix), k =
 /// 0..radix-1, as pairs (cos, sin). w: twiddle factors, null for the last stage.
 CUDP_INLINE void fourier_stage_any(std::int64_t radix, const float* roots, const Complex* x,

@@ -1,5 +1,5 @@
 // Scattering transform on the CPU. Each lane of a SIMD register holds another plane (one colour of
-// one image). So the arithmetic is that of the scalar algorithm, and images of all sizes take the
+// one image), so the arithmetic is that of the scalar algorithm, and images of all sizes use the
 // same code.
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/vec.hpp"
@@ -18,8 +18,8 @@ struct Work {
   Complex* half;       ///< an image, Fourier-transformed along its rows only
   Complex* line;       ///< one row or column, followed by the working memory of fourier()
   Vec* real_line;
-  Vec* low;       ///< [blocks * 8][columns]: image filtered along its columns
-  Vec* low_line;  ///< [out_height][blocks * 8]: image filtered along both axes
+  Vec* low;       ///< [blocks * 8][columns]: image after the low-pass filter along its columns
+  Vec* low_line;  ///< [out_height][blocks * 8]: image after the low-pass filter along both axes
 };
 
 Work parts_of(const Scatter& s) {
