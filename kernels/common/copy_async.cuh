@@ -1,6 +1,6 @@
 #pragma once
-// Asynchronous copies from global to shared memory (from Ampere on). Data in flight occupies no
-// register.
+// Asynchronous copies from global to shared memory (from Ampere on), which need no registers for
+// the data that are being copied.
 #include "kernels/common/simt.cuh"
 
 namespace cudp::inline CUDP_SIMT {

@@ -14,11 +14,11 @@ namespace cudp {
 /// signed, in two's complement.
 using FixedPoint = unsigned long long;
 
-/// Bounds for a sum of gradients with norm <= max_norm, each number of which is rounded to a
-/// multiple of the grid step, the power of two that sum_grid() returns. kMaxUnits: largest number
-/// that one example adds, in grid steps. kMinUnits: smallest possible max_norm in grid steps;
-/// max_norm is below 2 kMinUnits grid steps. So an example's numbers stay within kMaxUnits even if
-/// its norm was underestimated by half.
+/// Bounds, in grid steps, for a sum of gradients with norm <= max_norm whose numbers are rounded to
+/// the grid. The grid step is the power of two that sum_grid(max_norm) returns. kMaxUnits: largest
+/// number that one example adds. kMinUnits: smallest possible max_norm; max_norm is below 2
+/// kMinUnits. So an example's numbers stay within kMaxUnits even if its norm was underestimated by
+/// half.
 inline constexpr double kMaxUnits = 0x1p22;
 inline constexpr double kMinUnits = 0x1p20;
 inline double sum_grid(double max_norm) { return std::ldexp(1.0, std::ilogb(max_norm) - 20); }
