@@ -112,7 +112,8 @@ struct Tanh {
 };
 
 /// Tempered sigmoid: scale / (1 + exp(-temperature x)) - offset (Papernot et al. 2021). It is
-/// computed as the equal function gain tanh(rate x) + shift.
+/// computed as gain tanh(rate x) + shift, which is the same function; the constructor derives gain,
+/// rate and shift.
 struct TemperedSigmoid {
   float gain, rate, shift;
 

@@ -26,8 +26,8 @@ __global__ inline void embed_kernel(device::Embed a) {
   });
 }
 
-/// Positions of a text, sorted by the word at the position. place(i) and word(i) are the i-th
-/// position in this order and its word.
+/// The positions of a text, sorted by the word that is there. place(i): the i-th position in this
+/// order; word(i): its word.
 struct SortedText {
   const std::uint16_t* tokens;
   const std::uint16_t* order;

@@ -37,8 +37,8 @@ CUDP_INLINE Vec window_max(const PoolGeometry& g, const float* x) {
 
 namespace {
 
-/// Shares of a 2 x 2 window's gradient, which goes to the first maximum in row order: one for each
-/// pixel.
+/// The gradient of a 2 x 2 window for each of its pixels: all of it for the first maximum in row
+/// order, 0 for the others.
 struct Shares {
   Vec v[2][2];
 };

@@ -1,7 +1,7 @@
 #pragma once
-// LSTM and GRU in float32. W are the weights of the inputs, U those of the states. A block computes
-// all steps of some texts, in one direction. Separate matrix products compute W x of whole texts
-// before, and the gradient of the inputs after.
+// LSTM and GRU in float32. W are the weights of the inputs x, U those of the previous state h. A
+// block computes all steps of some texts, in one direction. Separate matrix products compute W x of
+// whole texts before, and the gradient of the inputs after.
 #include "kernels/common/copy_async.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
@@ -17,8 +17,8 @@ namespace cudp::inline CUDP_SIMT {
 struct LstmCell {
   static constexpr int kGates = 4;
   static constexpr bool kIsLstm = true;
-  /// Returns the index, among a unit's four numbers in RecurrentPass::gates after the backward
-  /// step, of the gradient of U h for gate g.
+  /// Returns the index of the gradient of U h for gate g among the four numbers that
+  /// RecurrentPass::gates has per unit after the backward step.
   static __device__ __forceinline__ int delta(int g) { return g; }
 };
 struct GruCell {
@@ -48,8 +48,9 @@ struct RecurrentTexts {
     first = static_cast<int>(blockIdx.x) * a.plan.examples;
   }
 
-  /// Clears shared memory from `at` up to `length`, and loads the lengths of `examples` texts; the
-  /// length is 0 if there is no such example. Returns the largest length.
+  /// Clears shared memory from `at` up to the array `length`, and loads the lengths of `examples`
+  /// texts into that array; the length of a text that does not exist is 0. Returns the largest
+  /// length.
   __device__ __forceinline__ int begin(float* at, int examples) {
     const int live = live_examples(a.batch);
     const auto threads = static_cast<int>(blockDim.x);
@@ -65,15 +66,15 @@ struct RecurrentTexts {
 
   // Accessors for example e of the block.
 
-  /// Returns the position in the text at which step s of this direction is.
+  /// Returns the position in the text of example e that this direction reads at its step s.
   __device__ __forceinline__ int place_of(int e, int s) const {
     return is_reverse ? length[e] - 1 - s : s;
   }
-  /// Returns the row of step s of example e in arrays [capacity, T, directions].
+  /// Returns the row of example e's step s in arrays [capacity, T, directions].
   __device__ __forceinline__ int line_of(int e, int s) const {
     return ((first + e) * a.places + place_of(e, s)) * a.directions + (is_reverse ? 1 : 0);
   }
-  /// Returns the offset of unit j in the layer's output for a step [floats].
+  /// Returns the offset of unit j among the layer's outputs for a step [floats].
   __device__ __forceinline__ int unit_place(int j) const {
     const int channel = (is_reverse ? a.hidden : 0) + j;
     return a.output == device::StatesOut::sequence ? channel : a.planes.pixel_offset(channel);
@@ -90,8 +91,8 @@ struct RecurrentTexts {
 };
 
 /// Computes one unit's forward step and returns its state h. x, sum: W x and U h of each gate.
-/// Replaces `kept`, which is c of an LSTM, h of a GRU. Writes the values of the gates, `hidden`
-/// floats apart.
+/// Replaces `kept`, the number that the next step needs: c of an LSTM, h of a GRU. Writes the
+/// values of the gates, `hidden` floats apart.
 template <class Cell>
 __device__ __forceinline__ float step_forward(const float (&x)[Cell::kGates],
                                               const float (&sum)[Cell::kGates],
@@ -124,8 +125,8 @@ __device__ __forceinline__ float step_forward(const float (&x)[Cell::kGates],
 
 /// Computes one unit's backward step. dh: gradient of its state h. gate: the gates' values,
 /// replaced with the gradients of their pre-activations (deltas). before: c (LSTM) or h (GRU) of
-/// the previous step. c: that of this step, for an LSTM. Replaces `carry`, the gradient that this
-/// step passes to the previous one besides that through the gates.
+/// the previous step; c: c of this step (LSTM). Replaces `carry`, the gradient that goes to the
+/// previous step without passing the gates.
 template <class Cell>
 __device__ __forceinline__ void step_back(float dh, float (&gate)[4], float before, float c,
                                           float& carry) {
@@ -148,16 +149,17 @@ __device__ __forceinline__ void step_back(float dh, float (&gate)[4], float befo
   }
 }
 
-/// A thread's share of a block's LSTM or GRU steps, and the shared memory. back: backward pass.
+/// Shared memory of a block that computes an LSTM or GRU, and the part of the work that this thread
+/// has. back: true for the backward pass.
 template <class Cell, bool back>
 struct RecurrentBlock : RecurrentTexts {
-  int group;        ///< the thread's examples are 4 group .. 4 group + 3 of the block
-  int lane;         ///< index of its unit among the plan.units that the block computes at once
-  bool works;       ///< false for spare threads of the last warp
-  int terms;        ///< length of the sums U h: hidden, rounded up to a multiple of four
+  int group;   ///< the thread's examples are 4 group .. 4 group + 3 of the block
+  int lane;    ///< index of the thread's unit among the plan.units that the block computes at once
+  bool works;  ///< false for spare threads of the last warp
+  int terms;   ///< length of the sums U h: hidden, rounded up to a multiple of four
   int row_pitch;    ///< distance between rows of U [floats]
   int pitch;        ///< distance between units in arrays with one number per example [floats]
-  float* weights;   ///< shared memory: all of U, or two parts of it (slabs)
+  float* weights;   ///< shared memory: all of U, or two slabs (parts of it)
   float* steps[2];  ///< forward: [terms][pitch], states; backward: [gates hidden][pitch], deltas
   float* carry;     ///< [hidden][pitch]: c, or the gradient that a step passes to the previous one
   float* total;     ///< [hidden][pitch], forward only: sum of the states over steps

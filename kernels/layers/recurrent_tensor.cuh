@@ -1,8 +1,8 @@
 #pragma once
 // LSTM and GRU like recurrent.cuh, but with matrix products by tensor cores, in TF32. States,
-// deltas (gradients of the gates' pre-activations) and U, the weights of the states, are rounded
-// once; sums and cells are in float32. Every sum is a chain of mma_tf32 in a fixed order, whatever
-// its position.
+// deltas (gradients of the gates' pre-activations) and U, the weights of the states, are rounded to
+// TF32 once; sums and the formulas of the cells are in float32. Every sum is a chain of mma_tf32
+// calls in a fixed order, so it does not depend on which thread computes it.
 #include "kernels/common/copy_async.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/tensor_core.cuh"
@@ -14,15 +14,17 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Numbers that a thread computes, in the layout of mma_tf32: two units, eight apart, of four
-/// examples.
+/// Numbers that a thread computes, in the layout of mma_tf32: kTensorUnits units, eight apart, of
+/// each of kTensorExamples examples.
 inline constexpr int kTensorUnits = 2;
 inline constexpr int kTensorExamples = 4;
 
-/// A thread's share of a block's LSTM or GRU steps, and the shared memory. back: backward pass.
+/// Shared memory of a block that computes an LSTM or GRU, and the part of the work that this thread
+/// has. back: true for the backward pass.
 template <class Cell, bool back>
 struct TensorBlock : RecurrentTexts {
-  /// Number of sums per unit: forward U h of each gate, backward U' deltas.
+  /// Number of sums per unit. Forward: U h, one for each gate. Backward: one, U transposed times
+  /// the deltas.
   static constexpr int kProducts = back ? 1 : Cell::kGates;
   using TensorSums = float[kProducts][kTensorUnits][kTensorExamples];
 
@@ -31,8 +33,9 @@ struct TensorBlock : RecurrentTexts {
   int warp_unit;     ///< first unit of its warp
   int example;       ///< first example of the thread, among the block's
   int warp_example;  ///< first example of its warp
-  int terms;         ///< number of products per sum of U h (or of U' deltas)
-  /// Number of terms per sum that a slab (the part of U in shared memory) covers; all, if U fits.
+  int terms;         ///< number of products in each of these sums
+  /// Number of products of a sum for which a slab (the part of U in shared memory) has weights;
+  /// all, if U fits.
   int slab_terms;
   int weight_pitch;  ///< distance between lines of U, or of a slab [floats]
   int pitch;         ///< distance between states or deltas in `steps` [floats]
@@ -89,9 +92,9 @@ struct TensorBlock : RecurrentTexts {
     return round + unit + 8 * u < a.hidden;
   }
   __device__ __forceinline__ bool is_active(int n, int s) const { return s < own_length[n]; }
-  /// Returns the offset of the thread's first unit at step s of its example n, in arrays with
-  /// `numbers` numbers per position and direction; the second is eight further. round: first of
-  /// the units that the block computes at once.
+  /// Returns the offset of a number of the thread's first unit, at step s of its example n, in
+  /// arrays with `numbers` numbers per position and direction; its second unit is eight further.
+  /// round: first of the units that the block computes at once.
   __device__ __forceinline__ std::int32_t at_step(int n, int s, int round, int numbers) const {
     const int place = is_reverse ? own_length[n] - 1 - s : s;
     const int line = ((first + own(n)) * a.places + place) * a.directions + (is_reverse ? 1 : 0);
@@ -115,9 +118,9 @@ struct TensorBlock : RecurrentTexts {
     }
   }
 
-  /// Calls body(offset in the slab, row of U, column of U) for each group of four numbers of a slab
-  /// (part of U) that this thread copies. round: first unit of the slab. term: index of the first
-  /// term of the units' sums in it. row is -1 if U has no such row.
+  /// Calls body(offset in the slab, row of U, column of U) for each group of four numbers that this
+  /// thread copies of a slab, a part of U. round: first unit for which the slab has weights. term:
+  /// index of the first product of the units' sums in it. row is -1 if U has no such row.
   template <class Body>
   __device__ __forceinline__ void for_each_four(int round, int term, const Body& body) const {
     const int fours = (back ? a.plan.units : slab_terms) / 4;  // groups of four per line
