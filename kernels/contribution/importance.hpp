@@ -23,13 +23,14 @@ inline constexpr double kTwo32 = 0x1p32;
 /// are negligible.
 inline constexpr float kMinDirection = 0x1p-40f;
 
-/// Returns the estimated gradient norm to which the probability of drawing an example, in the first
-/// stage of importance sampling, is proportional. norm: the norm of the example's gradient when
-/// that was last computed. The estimate is k max(norm, g_L), norm at most C, but never so large
-/// that the probability exceeds 1. Without that cap (the DPIS paper assumes K > k b C) the weighted
+/// Returns the estimated gradient norm of an example, to which its probability to be drawn in the
+/// first stage of importance sampling is proportional. norm: the norm of its gradient when that was
+/// last computed. The estimate is k max(min(norm, C), g_L), but never so large that the probability
+/// exceeds 1, with k, g_L and C the members multiple, min_norm and clip of r.
+///
+/// Why the probability is capped (the DPIS paper assumes K > k b C instead): otherwise the weighted
 /// gradient of an example that is drawn with certainty could exceed K / N, and the paper's theorem
-/// would not apply. b: expected batch size; N: number of examples; K: sum of their norms; k, g_L,
-/// C: r.multiple, r.min_norm, r.clip.
+/// would not apply. b: expected batch size; N: number of examples; K: sum of their norms.
 CUDP_HD double importance_estimate(const ImportanceRule& r, float norm) {
   const double seen = norm < r.clip ? static_cast<double>(norm) : r.clip;  // NaN: C
   const double estimate = r.multiple * (seen > r.min_norm ? seen : r.min_norm);
