@@ -20,7 +20,8 @@ namespace cudp::privacy {
 /// included. The functions below throw std::invalid_argument unless correct <= made <= canaries and
 /// canaries > 0.
 struct Guesses {
-  /// m, number of canaries: examples that were included with probability 1/2.
+  /// Number of canaries: examples that were included with probability 1/2. m in the formulas of
+  /// refutes().
   std::uint64_t canaries = 0;
   std::uint64_t made = 0;     ///< number of guesses; the attacker abstains on the other canaries
   std::uint64_t correct = 0;  ///< number of correct guesses

@@ -17,9 +17,9 @@
 namespace cudp::privacy {
 namespace {
 
-/// Where the search of a Solver stops. epsilon: log(epsilon found) may be this far below
-/// log(epsilon allowed). aim: distance below it that Newton's steps aim at. value, move: relative
-/// tolerance and smallest step of the value that is searched.
+/// Tolerances at which the search of a Solver stops. epsilon: log(epsilon found) may be this far
+/// below log(epsilon allowed). aim: distance below it that Newton's steps aim at. value, move:
+/// relative tolerance and smallest step of the value that is searched.
 struct Tolerance {
   double epsilon, aim;
   double value, move;

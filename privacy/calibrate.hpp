@@ -36,9 +36,9 @@ double calibrate_sigma(const Composition& before, const Release& release, double
 double calibrate_rate(const Composition& before, const Release& release, double epsilon,
                       double delta, const AccountantOptions& options = {});
 
-/// Returns the largest batch size, at most n, with which `before` and the fixed-size `release`
-/// together are (epsilon, delta)-DP. The field `batch` of `release` is ignored. Throws
-/// std::domain_error if no batch is small enough.
+/// Returns the largest batch size, at most the number of examples release.n, with which `before`
+/// and the fixed-size `release` together are (epsilon, delta)-DP. The field `batch` of `release` is
+/// ignored. Throws std::domain_error if no batch is small enough.
 std::uint64_t calibrate_batch(const Composition& before, const Release& release, double epsilon,
                               double delta, const AccountantOptions& options = {});
 

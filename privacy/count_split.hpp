@@ -42,7 +42,8 @@ CountSplit split_for_count(double epsilon, double delta, std::uint64_t group);
 CountSplit split_with_count_of(const CountSplit& larger, double epsilon, double delta);
 
 /// Throws std::invalid_argument, with the wrong value, unless the fields are in their ranges, the
-/// two parts add up to no more than the whole budget, and sigma suffices for the number's part.
+/// two parts add up to no more than the whole budget, and sigma is enough noise for the number's
+/// part.
 void check(const CountSplit& split);
 
 }  // namespace cudp::privacy

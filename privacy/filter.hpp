@@ -62,8 +62,8 @@ class Filter {
   /// from there on are charged again.
   void fresh_key(std::uint64_t step) { ledger_.fresh_key(step); }
 
-  /// Returns the cost of one release: its Renyi divergence at the filter's order, or its rho in
-  /// zCDP [nats].
+  /// Returns the cost of one release [nats]: its Renyi divergence at the filter's order or, for a
+  /// zCDP filter, the rho with which its divergence of every order alpha is at most rho alpha.
   double cost(const Mechanism& mechanism) const;
   /// Largest allowed sum of all costs [nats].
   double limit() const { return limit_; }
@@ -107,9 +107,10 @@ inline Budget renyi_budget(double order, double epsilon, double delta, double fa
                            std::uint64_t group = 1) {
   return {.order = order, .epsilon = epsilon, .delta = delta, .failure = failure, .group = group};
 }
-/// Returns the budget of a filter that adds the rho of zCDP. failure: part of delta reserved for
-/// ApproximateDp mechanisms, which are only known to be (epsilon, delta)-DP. group: number of
-/// examples by which neighbours differ.
+/// Returns the budget of a filter that adds the rho of zCDP (zero-concentrated DP): a release costs
+/// rho if its Renyi divergence of every order alpha is at most rho alpha. failure: part of delta
+/// reserved for ApproximateDp mechanisms, which are only known to be (epsilon, delta)-DP. group:
+/// number of examples by which neighbours differ.
 inline Budget zcdp_budget(double epsilon, double delta, double failure = 0.0,
                           std::uint64_t group = 1) {
   return renyi_budget(0.0, epsilon, delta, failure, group);

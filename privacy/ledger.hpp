@@ -13,7 +13,7 @@ namespace cudp::privacy {
 /// Guarantee stated before the first release, which a filter (filter.hpp) enforces: all releases
 /// together are (epsilon, delta)-DP, by Renyi divergences of one order, or by zCDP.
 struct Budget {
-  double order = 0.0;    ///< Renyi order > 1, fixed in advance; 0: zCDP
+  double order = 0.0;    ///< Renyi order > 1, fixed in advance; 0: the budget is in rho (zCDP)
   double epsilon = 0.0;  ///< finite, > 0
   double delta = 0.0;    ///< in (0, 1)
   double failure = 0.0;  ///< part of delta reserved for ApproximateDp mechanisms
@@ -121,7 +121,8 @@ class Ledger {
   enum class Kind : std::uint8_t { release, steps, key };
   struct Record {
     Kind kind = Kind::release;
-    /// For steps: the first of them; for a new key: the first step that it runs.
+    /// First step of this record. A record of steps covers it and those that follow; a record of a
+    /// new key states the first step that runs under the key.
     std::uint64_t first = 0;
     Release release;  ///< the release; for steps: their mechanism and number
     bool operator==(const Record&) const = default;

@@ -146,7 +146,8 @@ Cells cells_of(const Stopping& stopping, std::size_t largest, double p_success) 
 /// Bounds on A, the whole selection, for one direction: D is the data set, D' the one with a unit
 /// added or removed.
 struct Direction {
-  /// delta_A(e) <= sum over j of weights[j] * delta_Q(e - shifts[j])
+  /// delta_A(e) <= sum over j of weights[j] * delta_Q(e - shifts[j]), where delta_A(e) is the whole
+  /// selection's delta at epsilon e and delta_Q that of one training with its score
   std::vector<double> weights, shifts;
   /// For each interval of Cells the line -log(least slope on D') + w log(slope on D), where slopes
   /// are those of the generating function f; only the lines that are the largest for some w >= 0.
@@ -220,7 +221,7 @@ double delta_of(const Direction& direction, const ProfileTable& profile, bool re
 
 // ---- Candidates.
 
-/// What one candidate of the selection spends, with its accountants made ready.
+/// The privacy that one candidate of the selection spends, with its accountants made ready.
 class Candidate {
  public:
   Candidate(const RunSpending& spending, std::uint64_t group) : failure_(spending.failure) {

@@ -30,8 +30,8 @@ struct RenyiFilteredRun {
   double order = 0.0;       ///< > 1
   double divergence = 0.0;  ///< bound on the divergence [nats]
 };
-/// Training whose releases a zCDP filter admitted: its Renyi divergence is at most rho times the
-/// order, at every order.
+/// Training whose releases a zCDP filter admitted: its Renyi divergence of every order alpha is at
+/// most rho alpha.
 struct ZcdpFilteredRun {
   double rho = 0.0;
 };

@@ -97,7 +97,7 @@ struct Certificate {
     /// Bound from which the selection's epsilon was computed.
     SelectionEpsilon::By by = SelectionEpsilon::By::profile;
     double order = 0.0;  ///< Renyi order of that bound; 0 if it was not a Renyi bound
-    /// How epsilon and delta are divided if one noisy number of examples was released for all
+    /// The parts of epsilon and delta if one noisy number of examples was released for all
     /// trainings: a part for that number, and a part for the selection that follows. `parts` then
     /// states what the trainings spend in addition to the number.
     std::optional<CountSplit> count = {};
@@ -127,7 +127,7 @@ struct Certificate {
   std::optional<FeatureRelease> feature_release;
   std::vector<double> class_weights;  ///< weight of each class, as given by the user; empty if none
   Size size;
-  /// How (epsilon, delta) is divided between releasing the noisy number of examples and training.
+  /// The parts of (epsilon, delta) for releasing the noisy number of examples and for training.
   /// Empty if the number is public, or if its release is counted together with the training's.
   std::optional<CountSplit> split;
   TestSet test_set = TestSet::none;

@@ -32,7 +32,8 @@ struct NoisySums {
   /// clip_norm changes.
   double grid = 0.0;
 
-  /// Smallest and largest factor on sigma, if the noise changes from step to step.
+  /// Smallest and largest factor on the noise multiplier sigma, if the noise changes from step to
+  /// step.
   struct Scales {
     double min;
     double max;
@@ -83,10 +84,10 @@ struct FilteredReleases {
   bool real_numbers_only = false;
   std::uint64_t steps = 0;
   std::vector<Release> releases;
-  double rho = 0.0;  ///< the zCDP filter's whole budget
+  double rho = 0.0;  ///< the filter's whole budget, as rho in zCDP
   double rho_spent = 0.0;
-  /// Whether rho was computed from epsilon and delta by the conversion of Bun, Steinke 2016,
-  /// Proposition 1.3.
+  /// Whether rho was computed from epsilon and delta by the classical conversion (Bun, Steinke
+  /// 2016, Proposition 1.3) instead of the tight one.
   bool classical_budget = false;
 };
 

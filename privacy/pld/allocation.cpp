@@ -178,7 +178,7 @@ class OneStep {
     return table;
   }
 
-  double inverse_;  ///< 1 / sigma
+  double inverse_;  ///< 1 / sigma, with sigma the noise multiplier
   double low_ = 0.0, high_ = 0.0;
   double most_parts_ = 1.0;  ///< largest number of parts of a cell (parts_of); each has 20 terms
   std::vector<double> z_;

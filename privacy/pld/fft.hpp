@@ -28,9 +28,9 @@ class Fft {
   /// Bound on the relative error of either transform: error / exact result, both in Euclidean norm.
   ///
   /// Source: Higham 2002, "Accuracy and Stability of Numerical Algorithms", Theorem 24.2, for radix
-  /// 4. A stage multiplies by twiddles and adds four terms. The error of a twiddle's angle is 16
-  /// units of 2^-53, because it is computed as j times a rounded increment. The multiplication
-  /// adds 3.
+  /// 4. A stage multiplies by twiddle factors and adds four terms. The angle of a twiddle factor
+  /// has an error of 16 units of 2^-53, because it is a multiple of a rounded increment. The
+  /// multiplication adds 3.
   double relative_error() const;
 
  private:

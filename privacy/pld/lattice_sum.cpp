@@ -106,8 +106,8 @@ double size(const Complex& value) { return std::sqrt(std::norm(value)); }
 /// The error d of a transform f is known in Euclidean norm only. Where |f| >= 1/4, it changes the
 /// product by n d f^(n-1) times the other factors, which is at most n d F / |f|. Those errors are
 /// bounded together (Cauchy-Schwarz): `through`, the sum of n |d|, times the Euclidean norm of F /
-/// min_modulus, where `min_modulus` is the smallest |f| at a frequency. At frequencies with
-/// f| < 1/4 the whole norm of d counts, in `error`.
+/// min_modulus, where `min_modulus` is the smallest |f| at a frequency. At other frequencies the
+/// whole norm of d counts, in `error`.
 struct Spectrum {
   explicit Spectrum(std::size_t frequencies)
       : value(frequencies), error(frequencies, 0.0), min_modulus(frequencies, 1.0) {}
@@ -117,8 +117,8 @@ struct Spectrum {
 };
 
 /// Multiplies `result` by f^n. f: `factor`, a release's transform, whose error d is at most e at
-/// each frequency; it is overwritten. n: `count`. first: `result` is still empty. Error bounds:
-/// (f + d)^n - f^n| <= n |d| (|f| + e)^(n-1); each complex product adds sqrt(5) roundings (Brent,
+/// each frequency; it is overwritten. n: `count`. first: `result` is still empty. The error of f^n
+/// is at most n |d| (|f| + e)^(n-1), and each complex product adds sqrt(5) roundings (Brent,
 /// Percival, Zimmermann 2007).
 void multiply(Spectrum& result, std::vector<Complex>& factor, double e, std::uint64_t count,
               bool first) {

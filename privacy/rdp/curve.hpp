@@ -40,7 +40,8 @@ class RdpCurve {
   const Neighbours& neighbours() const { return neighbours_; }
 
  private:
-  /// All Poisson-sampled Gaussians with one sampling rate, by ascending sigma.
+  /// The Poisson-sampled Gaussian releases that have one sampling rate q: their noise multipliers,
+  /// ascending, and the number of releases with each.
   struct Rate {
     double q = 0.0;
     std::vector<double> sigma;

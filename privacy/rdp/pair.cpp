@@ -14,7 +14,8 @@
 namespace cudp::privacy {
 namespace {
 
-/// The mixture sum over j of w_j N(c_j, 1), compared with N(0, 1). Centres are in units of sigma.
+/// The mixture sum over j of w_j N(c_j, 1), with weights w_j and centres c_j in units of sigma,
+/// compared with N(0, 1).
 class Mixture {
  public:
   Mixture(const ScalarMixture& mixture, double sigma) : weight_(mixture.weights) {

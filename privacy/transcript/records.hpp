@@ -60,8 +60,9 @@ struct Release {
 /// record of the same step.
 struct Update {
   std::uint64_t step = 0;
-  /// Update rule: one of sgd, momentum, nesterov, adam, adamw, dp-agd. For dp-agd, weight_decay is
-  /// N lambda and learning_rate is the chosen step size.
+  /// Update rule: one of sgd, momentum, nesterov, adam, adamw, dp-agd. For dp-agd, learning_rate is
+  /// the chosen step size, and weight_decay is the factor on the parameters in the regulariser's
+  /// gradient: the number of examples times the option l2.
   std::string optimizer;
   double momentum = 0.0, beta1 = 0.0, beta2 = 0.0, epsilon = 0.0, weight_decay = 0.0;
   /// Learning rate of this step. It and the following numbers were rounded to float.

@@ -133,9 +133,9 @@ class RunChecker {
 
   // Checks for method dpsgd-quantile, whose clipping norm follows released counts.
 
-  /// Checks the clipping norm C of a step, for method dpsgd-quantile. clip: C, computed from the
-  /// noise of the gradient sum. C itself is not released; `clip` differs from it by the rounding of
-  /// that noise to float.
+  /// Checks the clipping norm of a step of method dpsgd-quantile. clip: this norm, computed from
+  /// the noise on the gradient sum. It is not released; `clip` differs from the exact one by the
+  /// rounding of that noise to float.
   void check_quantile(const transcript::Release& r, double clip);
 
   /// Checks that log(clip_norm) has changed by -lr (share - target) since the previous step. share:

@@ -37,7 +37,7 @@ struct StatedNumbers {
   std::uint64_t steps = 0, steps_planned = 0;
   /// Number of releases that were charged again because a key was lost.
   std::uint64_t repeated = 0;
-  /// How many times the key was lost; nullopt if not stated.
+  /// Number of times that the key was lost; nullopt if not stated.
   std::optional<std::uint64_t> keys_lost;
   double order = 0.0;
   bool order_fixed = false;
@@ -50,8 +50,8 @@ struct StatedNumbers {
   std::optional<privacy::NoisySums::Quantile> quantile;
   std::vector<privacy::Release> releases;
   std::vector<privacy::NoisyValue> noisy_values;
-  /// How training_epsilon and training_delta are divided, if the noisy number of examples has its
-  /// own part of the budget.
+  /// The parts of training_epsilon and training_delta, if the noisy number of examples has its own
+  /// part of the budget.
   std::optional<privacy::CountSplit> split;
 
   /// Epsilon for all releases except the noisy number of examples. If the budget is not divided
