@@ -18,8 +18,8 @@ Network freeze(const Network& network, const std::vector<bool>& frozen,
 /// Returns the network with no layer frozen.
 Network unfrozen(const Network& network);
 
-/// Returns the parameters of the network as if no layer were frozen: the values of the trained
-/// layers are taken from `trained`, [d], those of the frozen layers from the network.
+/// Returns the parameters of the network as if no layer were frozen. trained: the values of the
+/// trained layers' parameters, [d], with d their number; those of frozen layers are in the network.
 std::vector<float> whole_parameters(const Network& network, std::span<const float> trained);
 
 /// Returns the number of parameters of the network, those of frozen layers included.
@@ -29,8 +29,8 @@ std::size_t count_of_all_parameters(const Network& network);
 /// than 1.
 bool has_own_rates(const Network& network);
 
-/// Returns for each trained parameter the factor (lr_scale of its layer) by which its learning rate
-/// is multiplied, [d]. The result is empty if all factors are 1.
+/// Returns for each of the d trained parameters the factor (lr_scale of its layer) by which its
+/// learning rate is multiplied, [d]. The result is empty if all factors are 1.
 std::vector<float> own_rates(const Network& network);
 
 }  // namespace cudp

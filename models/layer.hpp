@@ -75,8 +75,8 @@ struct Embedding {
 };
 
 enum class Cell { lstm, gru };
-/// What a recurrent layer outputs: the states after the last step; their mean over the steps; or
-/// the states of all steps. For an empty text the first two are zero.
+/// Output of a recurrent layer: the state after the last step; the mean of the states over the
+/// steps; or the states of all steps. For an empty text the first two are zero.
 enum class RecurrentOutput { last, mean, sequence };
 
 /// LSTM or GRU with one layer, whose steps are the words that a text has, without padding. It
