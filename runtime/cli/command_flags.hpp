@@ -15,8 +15,8 @@ class Option;
 
 namespace cudp {
 
-/// What happens if a user gives the same flag twice: an error (refused), only the last value is
-/// used (last_counts), or all values are used (all_count).
+/// Meaning of a flag that is given twice: an error (refused), only the last value is used
+/// (last_counts), or all values are used (all_count).
 enum class Repeated { refused, last_counts, all_count };
 
 /// The command-line flags of a subcommand, one for each option, and their values after the command

@@ -16,8 +16,7 @@ namespace cudp {
 /// Settings of the transforms that convert examples to features before they enter the network
 /// (normalisation, scattering, principal components), and of the cache for features.
 struct FeatureSettings {
-  /// How each example is normalised by itself (divided by its norm, say), before any other
-  /// transform.
+  /// Normalisation of each example by itself (by its norm, say), before any other transform.
   Normalise normalise = Normalise::none;
   Features kind = Features::none;
   int groups = 0;  ///< normalise this number of groups of channels within each example; 0: none

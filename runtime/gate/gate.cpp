@@ -42,8 +42,8 @@ double sigma_of(const privacy::Mechanism& mechanism) {
   return std::get<privacy::Gaussian>(mechanism).sigma;
 }
 
-/// Returns whether the noise is at least what the charge states: sigma * sensitivity <= noise_std,
-/// evaluated exactly.
+/// Returns whether the noise is at least what the charge states: its noise multiplier times the
+/// sensitivity is at most noise_std. Evaluated exactly.
 bool is_paid_for(const GaussianRelease& r) {
   return std::fma(sigma_of(r.charge.mechanism), r.sensitivity, -r.noise_std) <= 0.0;
 }

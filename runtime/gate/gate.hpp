@@ -59,9 +59,9 @@ struct GaussianRelease {
   double noise_std;
   /// L2 sensitivity of the sums, if one example is added or removed [unit of the sums]
   double sensitivity;
-  /// How the release is charged. The mechanism is Gaussian, PoissonGaussian, or for a step of an
-  /// epoch under random allocation AllocatedGaussian. Its noise multiplier must be at most
-  /// noise_std / sensitivity.
+  /// The mechanism as which the release is charged, and its index. The mechanism is Gaussian,
+  /// PoissonGaussian, or AllocatedGaussian for a step of an epoch under random allocation. Its
+  /// noise multiplier must be at most noise_std / sensitivity.
   Charge charge;
 
   bool operator==(const GaussianRelease&) const = default;

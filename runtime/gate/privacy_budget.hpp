@@ -62,8 +62,8 @@ class PrivacyBudget : public ReleaseAuthority {
   /// Returns the privacy filter that enforces the budget. It is null if the releases were fixed in
   /// advance such that they stay within the budget.
   const privacy::Filter* filter() const { return filter_ ? &*filter_ : nullptr; }
-  /// Returns what is left of the filter's budget, as a Renyi divergence or zCDP's rho [nats]; 0 if
-  /// there is no filter.
+  /// Returns what is left of the filter's budget [nats], as a Renyi divergence or as rho (zCDP); 0
+  /// if there is no filter.
   double left() const { return filter_ ? filter_->limit() * filter_->remaining() : 0.0; }
 
  private:

@@ -17,16 +17,20 @@ struct AdaClipOptions {
 /// AdaCliP: Pichapati et al. 2019 (arXiv:1908.07643), Algorithm 1. A gradient g is transformed to w
 /// = (g - m) / scale before it is clipped, coordinate by coordinate, so that clipping and noise fit
 /// the shape of the gradients. m and s, of which scale is a function, estimate the gradients' mean
-/// and standard deviation from released gradients. Privacy is that of DP-SGD with C = 1.
+/// and standard deviation from released gradients. Privacy is that of DP-SGD with clipping norm 1.
 ///
-/// Differences from the paper:
+/// Differences from the paper, with b the expected batch size, sigma the noise multiplier, g~ the
+/// released mean gradient, and h1, h2 the bounds AdaClipOptions::min_variance and max_variance:
 /// - The paper handles one example a step, whose user adds the noise. In a batch of b the noise of
-/// coordinate j of g~ has variance (scale_j sigma / b)^2, and the variance of a mean of b gradients
-/// is s^2 / b. So v = clamp(b ((g~ - m)^2 - (scale sigma / b)^2), h1, h2) estimates the variance of
-/// an example's gradient. --adaclip-literal omits the factor b.
-/// - m is added back once, not |B| / b times: under Poisson sampling |B| is private.
+///   coordinate j
+/// of g~ has variance (scale_j sigma / b)^2, and the variance of a mean of b gradients is s^2 / b.
+/// So v = clamp(b ((g~ - m)^2 - (scale sigma / b)^2), h1, h2) estimates the variance of an
+/// example's gradient. --adaclip-literal omits the factor b.
+/// - m is added back once, not (drawn batch size / b) times: under Poisson sampling the drawn size
+///   is private.
 /// - m is shortened if |m / scale| > 4, so that rounding in float32 cannot raise the sensitivity by
-/// more than the plan accounts for (kernels/contribution/coordinates_math.hpp).
+///   more than
+/// the plan accounts for (kernels/contribution/coordinates_math.hpp).
 ///
 /// Cost: the norm of a dense layer's w takes two products of the layer's size per example
 /// (kernels/contribution/coordinates_math.hpp); DP-SGD's takes none. Multiply-adds per example, of

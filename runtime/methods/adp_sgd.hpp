@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// How the noise multiplier sigma is computed from epsilon: by the accountant, or by Theorem 4.1 of
-/// Wu et al. 2021.
+/// Way in which the noise multiplier is computed from epsilon: by the accountant, or by Theorem 4.1
+/// of Wu et al. 2021.
 enum class Calibration { accountant, theorem41 };
 
 struct AdpSgdOptions {
@@ -60,10 +60,13 @@ class AdpSgd final : public EngineMethod {
 double adp_noise(const TrainConfig& config, std::uint64_t steps, std::uint64_t steps_per_epoch,
                  std::uint64_t step);
 
-/// Returns the noise multiplier alpha_0 sigma b / G of Theorem 4.1, for gradients of norm up to G,
-/// T steps, and batches of b out of n examples: sigma^2 = (16 G)^2 log(16 T / (n delta)) log(1.25 /
-/// delta) / (n^2 epsilon^2) sum_t 1 / alpha_t^2. It is much looser than the accountant; the paper's
-/// tables have epsilon / 16. noise: alpha_t / alpha_0, as spans of steps with equal values.
+/// Returns the noise multiplier alpha_0 sigma b / G that Theorem 4.1 gives, for gradients of norm
+/// up to G, T steps, and batches of b out of n examples:
+///   sigma^2 = (16 G)^2 log(16 T / (n delta)) log(1.25 / delta) / (n^2 epsilon^2) sum_t 1 /
+///   alpha_t^2.
+/// The noise of step t is proportional to alpha_t; noise: alpha_t / alpha_0, as spans of steps with
+/// equal values. The result is much looser than the accountant's; the paper's tables have epsilon /
+/// 16.
 double theorem41_sigma(double epsilon, double delta, double n, double batch, std::uint64_t steps,
                        const std::vector<NoiseSpan>& noise);
 

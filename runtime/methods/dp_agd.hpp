@@ -27,7 +27,8 @@ struct DpAgdSettings {
   int step_sizes = 20;
   double first_largest = 2.0;  ///< alpha_max, largest step size, in the first iteration
   int window = 10;             ///< tau, number of steps after which alpha_max is set again
-  /// eta: alpha_max becomes (1 + eta) times the largest of the last tau step sizes.
+  /// eta: after tau steps (`window`), alpha_max becomes (1 + eta) times the largest of their step
+  /// sizes.
   double window_growth = 0.1;
   /// Factor by which alpha_max, the largest step size, is multiplied whenever no step size reduces
   /// the objective; 1 in the paper.

@@ -199,9 +199,10 @@ bool DpAgdMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t, dou
          std::min(epsilon, budget_.epsilon) * (1.0 - 1e-9);
 }
 
-/// Divides the budget's rho for units of k examples (square_ = k^2) by what one example costs less.
-/// With Gaussian noise, or a choice by Gumbel noise, that is k^2. For an epsilon-DP release it is
-/// at least k, because epsilon tanh(epsilon / 2) grows at least linearly.
+/// Returns the epsilon that the budget's rho gives for neighbours that differ by one example. If a
+/// unit has k examples (square_ = k^2), releases with Gaussian noise, and choices by Gumbel noise,
+/// cost one example only rho / k^2. An epsilon-DP release costs it at most rho / k, because epsilon
+/// tanh(epsilon / 2) grows at least linearly.
 double DpAgdMethod::epsilon_of_one_example() const {
   const double share = settings_.selection == SelectionNoise::gumbel ? square_ : std::sqrt(square_);
   return privacy::epsilon_from_zcdp(limit_ / share * (1.0 + 1e-12), budget_.delta);

@@ -13,8 +13,8 @@
 
 namespace cudp {
 
-/// How DP-AGD's budget is divided at the start of training, between noisy gradients and noisy
-/// choices of step sizes: into equal parts of zCDP's rho, or of epsilon as in the paper.
+/// Division of DP-AGD's budget at the start of training between noisy gradients and noisy choices
+/// of step sizes: into equal parts of rho (zCDP), or of epsilon as in the paper.
 enum class BudgetSplit { rho, epsilon };
 /// Theorem that converts zCDP's rho to epsilon: that of Canonne, Kamath, Steinke 2020 (tight), or
 /// that of Bun, Steinke 2016 (classical).

@@ -24,8 +24,8 @@ struct DpisOptions {
   /// case that all gradients in later epochs have norm C. Afterwards later epochs are taken to be
   /// like the current one.
   double first_phase = 0.8;
-  /// Whether the clipping norm of the next epoch is lambda times the noisy mean norm, K*_e / N~,
-  /// where K*_e is a noisy sum of gradient norms.
+  /// Whether the clipping norm of the next epoch is `lambda` times the noisy mean of the gradient
+  /// norms: their noisy sum divided by the number of examples.
   bool adaptive_clip = false;
   double lambda = 1.0;
 };
@@ -83,10 +83,11 @@ class Dpis final : public EngineMethod {
   const DpisEpoch& epoch() const { return epoch_; }
   ImportanceRule rule() const;
   /// q_e = b C / K~, an upper bound on the probability with which an example is in a batch of this
-  /// epoch.
+  /// epoch. b: expected batch size; C: clipping norm; K~: noisy sum of all gradient norms.
   double rate() const;
   /// s_e = sigma_G C N~ / K~, noise multiplier of this epoch's steps, which sum gradients of norm
-  /// 1.
+  /// 1. sigma_G: noise multiplier for sums of norm C; N~: number of examples; K~: noisy sum of all
+  /// gradient norms.
   double noise_multiplier() const;
 
  protected:

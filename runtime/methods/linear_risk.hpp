@@ -18,8 +18,7 @@ using Extended = long double;
 struct RiskSettings {
   Loss loss = Loss::logistic;  ///< logistic, or hinge, which is smoothed
   /// R: an example with features x and label y (-1 or 1) is the vector v = y (x, 1) / max(R, |(x,
-  /// 1)|), so
-  /// v| <= 1. With R <= 1, |v| = 1 for every example.
+  /// 1)|), so its norm is at most 1. With R <= 1, every example has norm 1.
   double max_norm = 1.0;
   double huber = 0.5;  ///< h: half the width of the part of the hinge loss that is rounded off
   double max_examples = 1.0;  ///< public upper bound on the number of examples
@@ -29,10 +28,10 @@ struct RiskSettings {
   SignWeights weights = {};
 };
 
-/// Returns an upper bound on the second derivative of the loss phi(m) in the margin m = v . w,
-/// weighted or not: -1 <= phi' <= 0 and 0 <= phi'' <= the result. It is 1/4 for logistic loss, and
-/// 1 / (2 h) for hinge loss with its corner rounded over 1 - h .. 1 + h (Chaudhuri, Monteleoni,
-/// Sarwate 2011, section 3.4.3).
+/// Returns an upper bound on the second derivative of the loss phi(m) of an example, with class
+/// weights or without; m = v . w is the margin, v the example and w the weights. -1 <= phi' <= 0
+/// and 0 <= phi'' <= the result. It is 1/4 for logistic loss, and 1 / (2 h) for hinge loss with its
+/// corner rounded over 1 - h .. 1 + h (Chaudhuri, Monteleoni, Sarwate 2011, section 3.4.3).
 double loss_curvature(const RiskSettings& settings);
 
 /// Empirical risk of a linear two-class model: the sum of the weighted losses over a training set.
@@ -61,8 +60,8 @@ class LinearRisk {
   const RiskSettings& settings() const { return settings_; }
 
  private:
-  /// Returns the sum over training examples of factor(row) v, [d], where v is the example's scaled
-  /// vector y (x, 1) / max(R, |(x, 1)|).
+  /// Returns the sum over training examples of factor(row) v, [d]. v = y (x, 1) / max(R, |(x, 1)|)
+  /// is the example's scaled vector, with features x, label y and R = RiskSettings::max_norm.
   template <class Real, class Factor>
   std::vector<Real> weighted_sum(const Factor& factor);
   /// Returns the features of row i. If the row is not stored as floats, they are written to
@@ -72,7 +71,9 @@ class LinearRisk {
   const Dataset& data_;
   RiskSettings settings_;
   std::size_t dimension_;
-  std::vector<double> scales_;  ///< y / max(R, |(x, 1)|); 0 for a row that is left out
+  /// factor on (x, 1) that gives the example's vector v: y / max(R, |(x, 1)|); 0 for a row that is
+  /// left out
+  std::vector<double> scales_;
   std::vector<double> curvatures_;
   ThreadTeam team_;
 };
@@ -87,7 +88,7 @@ double risk_rounding(const RiskSettings& settings, std::size_t dimension, double
 /// is the sum of losses.
 struct RiskProblem {
   double regulariser = 0.0;         ///< > 0
-  std::vector<double> linear = {};  ///< [d], or empty for 0
+  std::vector<double> linear = {};  ///< [d], d the number of weights; empty for 0
   /// Public bound on |linear|; it may fail with a probability that is part of delta.
   double linear_bound = 0.0;
   double tolerance = 0.0;  ///< norm of the gradient of J at which a solver may stop

@@ -42,8 +42,8 @@ struct MethodContext {
   /// Whether the run's random key was ever lost. The number of its steps may then have been chosen
   /// by looking at released values.
   bool key_was_lost = false;
-  /// How the run's budget is divided, if releasing the noisy number of examples has its own part of
-  /// it. `config` then has the epsilon and delta of the other part, for training.
+  /// The division of the run's budget, if releasing the noisy number of examples has its own part
+  /// of it. `config` then has the epsilon and delta of the other part, for training.
   std::optional<privacy::CountSplit> split = {};
   /// Number of steps per epoch; if empty, it is computed from the number of examples. Set only in
   /// plans that are made to bound the cost of other plans; nothing is trained with them.
@@ -64,8 +64,8 @@ struct TrainingInputs {
   Gate& gate;  ///< charges releases, and adds noise that it draws from `key` to sums on the host
   /// Processes that train one model together; `train` is this process's range of the data.
   Ranks* ranks = &alone();
-  /// Public pre-trained weights to start from, [d]; the entry NaN means that the weight is drawn at
-  /// random. Empty: all are drawn.
+  /// Public pre-trained weights to start from, one for each trained parameter; the entry NaN means
+  /// that the weight is drawn at random. Empty: all are drawn.
   std::span<const float> initial = {};
 };
 
@@ -161,7 +161,7 @@ class Method {
   /// method charges its releases one by one and the budget is spent.
   virtual std::uint64_t train(std::uint64_t step, std::uint64_t until) = 0;
 
-  /// Returns the current parameters [d] of the model that is released.
+  /// Returns the current values of all trained parameters of the model that is released.
   virtual std::vector<float> parameters() const = 0;
 
   // Reports. They are computed from public numbers and released values.

@@ -49,7 +49,8 @@ class ObjectivePerturbation final : public LinearMethod {
                           std::vector<privacy::Release> releases) const override;
 
  private:
-  /// Returns the objective to minimise, without its random linear term b . w.
+  /// Returns the objective to minimise, without its random linear term (the noise times the
+  /// weights).
   RiskProblem problem() const;
 
   RiskSettings risk_;

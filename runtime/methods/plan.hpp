@@ -62,7 +62,8 @@ struct PrivacyPlan {
   std::uint64_t steps = 0;
   /// C: clipping norm, maximum L2 norm of one example's contribution before rounding.
   double clip_norm = 0.0;
-  double sensitivity = 0.0;  ///< C plus the rounding error of a sum; noise is proportional to it
+  /// clip_norm plus the rounding error of a sum; noise is proportional to it
+  double sensitivity = 0.0;
   /// sigma: standard deviation of the noise / sensitivity, for steps with scale 1.
   double noise_multiplier = 0.0;
   /// Noise of the steps, if it is not the same in all: consecutive spans, the last of which ends at

@@ -9,9 +9,9 @@
 
 namespace cudp {
 
-/// Returns config.feature_sigma if it is set. Otherwise the release gets config.feature_share of
-/// the 1 / sigma^2 that a Gaussian release spending the whole budget would have; 1 / sigma^2 of
-/// Gaussian releases add up.
+/// Returns config.feature_sigma if it is set. Otherwise the release gets the fraction
+/// config.feature_share of the budget, measured as 1 / sigma^2 (sigma: noise multiplier), which
+/// adds up for Gaussian releases.
 double feature_noise(const TrainConfig& config, std::uint64_t unit_rows) {
   if (!rest_on_release(feature_settings(config))) return 0.0;
   if (config.feature_sigma) return *config.feature_sigma;

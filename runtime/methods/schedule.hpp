@@ -17,7 +17,8 @@ float float_above(double x);
 float float_below(double x);
 
 /// Returns the learning rate of a step, counted from 0, out of `steps`. For ScheduleKind::adaptive:
-/// returns eta; the engine divides it by b_t, which it updates itself.
+/// returns the rate before the engine divides it by b, the root of a sum of squared gradient norms
+/// that the engine updates.
 double learning_rate(const TrainConfig& config, std::uint64_t steps, std::uint64_t steps_per_epoch,
                      std::uint64_t step);
 

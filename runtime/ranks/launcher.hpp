@@ -4,7 +4,7 @@
 
 namespace cudp {
 
-/// What the process's environment shows about a launcher such as mpirun: the number of processes
+/// Facts about a launcher such as mpirun from the process's environment: the number of processes
 /// that it started, and the name of the environment variable that states it; 1 and an empty name if
 /// no launcher started this process. SLURM_NTASKS is not used, because a batch script has it, too.
 struct Launched {

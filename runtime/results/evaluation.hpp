@@ -108,7 +108,7 @@ struct Evaluation {
   /// the fraction of correct predictions.
   struct Bin {
     std::uint64_t examples = 0;
-    double confidence = 0.0;  ///< mean p of the bin's examples
+    double confidence = 0.0;  ///< mean of the probabilities p of the bin's examples
     double share = 0.0;
   };
   static constexpr int kBins = 15;

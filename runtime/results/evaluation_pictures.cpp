@@ -12,7 +12,7 @@ namespace {
 /// Maximum number of classes for which the legend names the curves.
 constexpr int kMaxNamedClasses = 2 * kLineColours;
 constexpr std::size_t kMaxNameBytes = 24;
-/// With more classes, the cells of the confusion matrix show no counts.
+/// Largest number of classes for which the cells of the confusion matrix show counts.
 constexpr int kMaxCountedClasses = 20;
 
 /// Returns a class's name for a picture: without control characters and shortened to kMaxNameBytes.

@@ -9,9 +9,10 @@
 
 namespace cudp {
 
-/// How a released model's inputs are computed from the cells of a table, or from the bytes of an
-/// image. If the user let private rows complete the schema, the schema contains exact values from
-/// these rows; the certificate of such a run states this, and that the run must not be published.
+/// Description of how a released model's inputs are computed from the cells of a table, or from the
+/// bytes of an image. If the user let private rows complete the schema, it contains exact values
+/// from these rows; the certificate of such a run states this, and that the run must not be
+/// published.
 struct ModelInputs {
   std::optional<TableSchema> schema;  ///< complete schema of the table; empty if there was no table
   struct Pixels {

@@ -53,7 +53,8 @@ TensorFile tensors_of(const Network& network, const std::vector<float>& paramete
   return file;
 }
 
-/// Returns the network's parameters [d], read from the tensors with their names and shapes.
+/// Returns the values of the network's trained parameters, read from the tensors with their names
+/// and shapes.
 std::vector<float> parameters_of(const TensorFile& file, const Network& network,
                                  const std::string& source) {
   std::vector<float> parameters(network.parameter_count);

@@ -22,7 +22,7 @@ struct ReleasedModel {
   std::string text;        ///< the network's layers, as TOML
   std::string activation;  ///< activation function of the network
   Network network;
-  std::vector<float> parameters;  ///< [d]
+  std::vector<float> parameters;  ///< values of all trained parameters
   std::string dataset;            ///< name of the data set that the model was trained on
   /// Settings of the transforms that are applied to an example before it enters the network, such
   /// as a projection on principal components.

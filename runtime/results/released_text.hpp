@@ -25,7 +25,7 @@ void add_text(TensorFile& file, const TextCoder& coder);
 /// missing, or if an option or digest is malformed.
 void copy_text(const TensorFile& from, const std::filesystem::path& model, TensorFile& to);
 
-/// Where to find the embedding (word vectors) of a released model whose own file does not have it.
+/// Location of the embedding (word vectors) of a released model whose own file does not have it.
 struct VectorPlace {
   std::string file;  ///< file to use instead of the one that the model names; empty: that one
   std::string dir;   ///< path of the data folder

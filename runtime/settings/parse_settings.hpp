@@ -10,7 +10,7 @@ namespace cudp {
 
 struct Setting {
   Value value;
-  /// Where the value was given, for messages: "--batch" or "run.toml, line 3, batch".
+  /// Place where the value was given, for messages: "--batch" or "run.toml, line 3, batch".
   std::string place;
 };
 

@@ -17,8 +17,8 @@ namespace cudp {
 std::vector<privacy::Certificate::Tuning::Part> parts_of_selection(
     const std::vector<PlannedSpending>& spendings, ScoreRows score, double epsilon, double delta);
 
-/// What the certificate of a tuning in progress states: the budget of the whole tuning, all of
-/// which is charged before the first training, the data, and the source of random numbers.
+/// Content of the certificate of a tuning in progress: the budget of the whole tuning, all of which
+/// is charged before the first training, the data, and the source of random numbers.
 struct ChargedTuning {
   double epsilon = 0.0, delta = 0.0;  ///< budget of the whole tuning
   DataFacts data;

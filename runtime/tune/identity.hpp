@@ -8,8 +8,8 @@
 
 namespace cudp {
 
-/// What must not change, in addition to the budget, when an interrupted tuning is resumed: names
-/// and texts of properties such as the digest of the candidates' settings.
+/// Names and texts of properties that must not change, in addition to the budget, when an
+/// interrupted tuning is resumed, such as the digest of the candidates' settings.
 using TuningIdentity = std::map<std::string, std::string>;
 
 /// Returns the properties of a tuning that must not change when it is resumed: digests of the
