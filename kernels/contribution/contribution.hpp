@@ -61,9 +61,9 @@ struct ClippedGradient {
   ClipSettings at(float clip_norm) const { return {kind, clip_norm, stability}; }
 };
 
-/// What an example adds with importance sampling: if the example is accepted, its gradient divided
-/// by the gradient's norm, a vector of norm 1; otherwise nothing. ImportanceRule determines the
-/// probability of acceptance.
+/// An example adds, with importance sampling, its gradient divided by the gradient's norm (a vector
+/// of norm 1) if it is accepted; otherwise nothing. ImportanceRule determines the probability of
+/// acceptance.
 struct AcceptedDirection {
   bool operator==(const AcceptedDirection&) const = default;
 };

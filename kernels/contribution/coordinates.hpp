@@ -22,8 +22,8 @@ struct CoordinateSums {
 /// arrays [n]: centre (the number that is subtracted from each gradient coordinate), inverse = 1 /
 /// scale, square = 1 / scale^2 and product = centre / scale^2.
 struct CoordinateArrays {
-  /// If *active is 0, the kernel does nothing: either there is no step to run, or a step is
-  /// interrupted and still needs its arrays.
+  /// If *active is 0, the kernel does nothing: either there is no step to run, or an interrupted
+  /// step still needs its arrays.
   const std::uint32_t* active;
   const float* mean;
   const float* deviation;

@@ -36,7 +36,7 @@ struct Embed {
   /// are in texts.vectors.
   std::int32_t rows;
   const float* weight;       ///< [rows, columns], trained word vectors, or null
-  float* y;                  ///< [capacity, T, columns], written: a vector per position
+  float* y;                  ///< [capacity, T, columns], written: a vector for each of T positions
   std::int32_t* own_length;  ///< [capacity], written: each text's length
   std::uint8_t* own_label;   ///< [capacity], written: each text's label
 };
@@ -56,8 +56,8 @@ struct EmbeddingGradient {
   std::int32_t columns;
   std::int32_t rows;
   const std::int32_t* length;  ///< [capacity], number of words of each text
-  const float* dy;             ///< [capacity, T, columns], gradient of the embedding's output
-  float* parts = nullptr;      ///< [capacity], written: squared norm of each example's gradient
+  const float* dy;  ///< [capacity, T, columns], gradient of the embedding's output at T positions
+  float* parts = nullptr;  ///< [capacity], written: squared norm of each example's gradient
 
   FixedPoint* sum = nullptr;  ///< [rows, columns], sum of the clipped gradients, added to
   const float* factors = nullptr;

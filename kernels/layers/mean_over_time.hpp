@@ -13,7 +13,7 @@ struct MeanOverTime {
   Batch batch;
   const std::int32_t* length;  ///< [capacity], number of words of each text
   std::int32_t places;         ///< T, number of positions that each text has space for
-  const float* x;              ///< [capacity, T, channels], the texts' sequences
+  const float* x;              ///< [capacity, T, channels], vectors at the positions of each text
   float* y;                    ///< [capacity, y_planes.size()], written: the means
   Planes y_planes;             ///< layout of y: channels of one pixel
   float* norm;  ///< [capacity], norm of each mean, written; null: the mean is not divided by it

@@ -17,8 +17,8 @@ namespace cudp::inline CUDP_SIMT {
 struct LstmCell {
   static constexpr int kGates = 4;
   static constexpr bool kIsLstm = true;
-  /// Returns the index of the gradient of U h for gate g among the four numbers that
-  /// RecurrentPass::gates has per unit after the backward step.
+  /// Returns the index of the gradient of gate g's part that comes from the state (U h) among the
+  /// four numbers that RecurrentPass::gates has per unit after the backward step.
   static __device__ __forceinline__ int delta(int g) { return g; }
 };
 struct GruCell {
@@ -34,9 +34,10 @@ inline constexpr int kExamplesOfThread = 4;
 struct RecurrentTexts {
   const device::RecurrentPass& a;
   bool is_reverse;
-  const float* from;               ///< U [gates hidden, hidden]
-  const float* bias;               ///< [gates hidden], added to W x
-  const float* state_bias;         ///< [gates hidden], added to U h; for a GRU only
+  const float* from;  ///< U [gates hidden, hidden]
+  const float* bias;  ///< [gates hidden], added to W x, the part of the inputs
+  /// [gates hidden], added to U h, the part of the previous state; for a GRU only
+  const float* state_bias;
   int first;                       ///< index of the block's first example
   std::int32_t* length = nullptr;  ///< [examples], number of words of each text, in shared memory
 
@@ -70,7 +71,8 @@ struct RecurrentTexts {
   __device__ __forceinline__ int place_of(int e, int s) const {
     return is_reverse ? length[e] - 1 - s : s;
   }
-  /// Returns the row of example e's step s in arrays [capacity, T, directions].
+  /// Returns the row of example e's step s in arrays [capacity, T, directions], with T positions
+  /// per text.
   __device__ __forceinline__ int line_of(int e, int s) const {
     return ((first + e) * a.places + place_of(e, s)) * a.directions + (is_reverse ? 1 : 0);
   }
@@ -90,9 +92,10 @@ struct RecurrentTexts {
   }
 };
 
-/// Computes one unit's forward step and returns its state h. x, sum: W x and U h of each gate.
-/// Replaces `kept`, the number that the next step needs: c of an LSTM, h of a GRU. Writes the
-/// values of the gates, `hidden` floats apart.
+/// Computes one unit's forward step and returns its state h. x, sum: for each gate the parts of the
+/// inputs (W x) and of the previous state (U h). Replaces `kept`, the number that the next step
+/// needs: the cell state c of an LSTM, h of a GRU. Writes the values of the gates, `hidden` floats
+/// apart.
 template <class Cell>
 __device__ __forceinline__ float step_forward(const float (&x)[Cell::kGates],
                                               const float (&sum)[Cell::kGates],
@@ -161,8 +164,9 @@ struct RecurrentBlock : RecurrentTexts {
   int pitch;        ///< distance between units in arrays with one number per example [floats]
   float* weights;   ///< shared memory: all of U, or two slabs (parts of it)
   float* steps[2];  ///< forward: [terms][pitch], states; backward: [gates hidden][pitch], deltas
-  float* carry;     ///< [hidden][pitch]: c, or the gradient that a step passes to the previous one
-  float* total;     ///< [hidden][pitch], forward only: sum of the states over steps
+  /// [hidden][pitch]: the cell state c, or the gradient that a step passes to the previous one
+  float* carry;
+  float* total;  ///< [hidden][pitch], forward only: sum of the states over steps
 
   __device__ __forceinline__ RecurrentBlock(const device::RecurrentPass& pass, float* shared)
       : RecurrentTexts(pass) {

@@ -9,11 +9,14 @@ namespace cudp {
 
 /// One step t of an LSTM on the CPU for `rows` examples, forward or backward. The data of example m
 /// start row[m] floats after each pointer. units: number of hidden units, padded to a multiple of
-/// 16. The four gates of an example are contiguous: [4 units], in the order i, f, g, o. L is the
-/// loss. Forward: `gates` contains the pre-activations W x + U h + b, and they are replaced with
-/// the gates' values; writes c, its tanh, and h. Backward: reads dh [units] = dL/dh_t, replaces dc
-/// [units] = dL/dc_t with dL/dc_{t-1}, and overwrites `gates` with the gradients of the
-/// pre-activations.
+/// 16. The four gates of an example are contiguous: [4 units], in the order i, f, g, o.
+///
+/// Forward: on entry `gates` contains the pre-activations W x + U h_before + bias, with W and U the
+/// weights of the input x and of the previous state. They are replaced with the gates' values.
+/// Writes the cell state c, its tanh, and the state h.
+///
+/// Backward, with L the loss: reads dh [units] = dL/dh_t, replaces dc [units] = dL/dc_t with
+/// dL/dc_{t-1}, and overwrites `gates` with the gradients of the pre-activations.
 struct LstmStep {
   const std::int32_t* row;  ///< [rows], offset of each example's numbers
   int rows;
@@ -27,14 +30,18 @@ struct LstmStep {
   float* dc;
 };
 
-/// One step t of a GRU on the CPU for `rows` examples, forward or backward. The reset gate acts
-/// after the product U_n h. The data of example m start row[m] floats after each pointer. units:
-/// number of hidden units, padded to a multiple of 16. Forward: gates [4 units] contains W_n x +
-/// b_n, the pre-activations of r and of z, and U_n h. bias [3 units], in the order r, z, n, is
-/// added to the last three. All four are replaced with n, r, z and U_n h + bias_n, and h is
-/// written. Backward: `gates` is overwritten with the gradients of W_n x, of the pre-activations of
-/// r and z, and of U_n h. dh [units], the gradient of h_t, is replaced with z dh, the part that
-/// reaches h_{t-1} past the gates.
+/// One step t of a GRU on the CPU for `rows` examples, forward or backward. The data of example m
+/// start row[m] floats after each pointer. units: number of hidden units, padded to a multiple of
+/// 16. W_n, U_n and b_n are the weights of the input x and of the previous state h, and the bias,
+/// of the candidate state n; r and z are the gates. The reset gate r acts after the product U_n h.
+///
+/// Forward: on entry gates [4 units] contains W_n x + b_n, the pre-activations of r and of z, and
+/// U_n h. bias [3 units], in the order r, z, n, is added to the last three. All four are replaced
+/// with n, r, z and U_n h + bias_n, and h is written.
+///
+/// Backward: `gates` is overwritten with the gradients of W_n x, of the pre-activations of r and z,
+/// and of U_n h. dh [units], the gradient of h_t, is replaced with z dh, the part that reaches
+/// h_{t-1} past the gates.
 struct GruStep {
   const std::int32_t* row;  ///< [rows], offset of each example's numbers
   int rows;
@@ -50,8 +57,8 @@ struct GruStep {
 
 namespace device {
 
-/// How a thread block divides the work of an LSTM or GRU in one direction. U are the weights that
-/// multiply the previous state. Results depend on `precision` only, not on the other members.
+/// Division of the work of an LSTM or GRU in one direction by a thread block. U are the weights
+/// that multiply the previous state. Results depend on `precision` only, not on the other members.
 struct RecurrentPlan {
   /// Number of texts per thread block: a multiple of 4; with tensor cores 8, 16 or 32. 0 means that
   /// not even the smallest number fits into shared memory.
@@ -62,8 +69,8 @@ struct RecurrentPlan {
   /// Whether all of U, the weights of the states, is in shared memory. If not, parts of it (slabs)
   /// are loaded in turn.
   bool is_resident = false;
-  /// Only with tensor cores: number of columns of U (backward: of rows) in a slab, the part of U
-  /// that is loaded at a time: 8, 16, 32 or 64.
+  /// Number of columns of U (backward: of rows) in a slab, the part of U that is loaded at a time:
+  /// 8, 16, 32 or 64. Used with tensor cores only.
   std::int32_t terms = 0;
   Precision precision = Precision::fp32;
   std::size_t shared_bytes = 0;
@@ -75,8 +82,10 @@ enum class StatesOut { last, mean, sequence };
 /// Weights and biases with which one direction of an LSTM or GRU computes a step. The weights W
 /// that multiply the inputs are not among them, because W x is computed before the steps.
 struct RecurrentWeights {
-  const float* states = nullptr;      ///< U [gates hidden, hidden]
-  const float* bias = nullptr;        ///< [gates hidden], added to W x
+  /// U, the weights of the previous state h, [gates hidden, hidden]
+  const float* states = nullptr;
+  /// [gates hidden], added to W x, with W the weights of the inputs x
+  const float* bias = nullptr;
   const float* state_bias = nullptr;  ///< [gates hidden], for a GRU only
 };
 
@@ -85,11 +94,11 @@ struct RecurrentWeights {
 /// a text's own length are neither read nor written, so no example depends on the lengths of
 /// others.
 ///
-/// `gates` has four numbers per hidden unit. Forward: on entry W x; on return the gates' values.
-/// For an LSTM these are i, f, g, o. For a GRU they are r, z, n, and U_n h + b'_n, for which W x
-/// has no entry. Backward: on entry the gates' values; on return the gradients of the
-/// pre-activations. For a GRU the third is then the gradient of W_n x, and the fourth that of U_n
-/// h.
+/// `gates` has four numbers per hidden unit. Forward: on entry the parts W x of the inputs, on
+/// return the gates' values. For an LSTM these are i, f, g, o. For a GRU they are r, z, n, and U_n
+/// h + b'_n, the part of n that comes from the previous state, for which W x has no entry.
+/// Backward: on entry the gates' values; on return the gradients of the pre-activations. For a GRU
+/// the third is then the gradient of W_n x, and the fourth that of U_n h.
 struct RecurrentPass {
   Batch batch;
   const std::int32_t* length;  ///< [capacity], number of words of each text
@@ -109,8 +118,8 @@ struct RecurrentPass {
 
 // --- Sizes in shared memory [floats] ---
 
-/// Returns the number of summands in each element of U h in the forward pass: the number of hidden
-/// units, rounded up to a multiple of four.
+/// Returns the number of summands in each element of U h, the weights of the states times the
+/// state, in the forward pass: the number of hidden units, rounded up to a multiple of four.
 CUDP_HD std::int64_t state_terms(std::int64_t hidden) { return (hidden + 3) / 4 * 4; }
 /// Returns the distance between consecutive rows of U, the weights of the states, in shared memory
 /// [floats]: an odd multiple of four, so that eight rows use all banks.
@@ -133,8 +142,9 @@ inline std::int64_t weight_floats(const RecurrentPlan& p, int gates, int hidden,
   return 2 * (back ? rows * p.units : std::int64_t{gates} * p.units * state_pitch(hidden));
 }
 /// Returns the shared memory for values that one step passes to the next [floats]. Forward: the
-/// states of two steps, c, and the sum of the states. Backward: the gradients of the gates'
-/// pre-activations of two steps, and the gradient that a step passes to the previous one.
+/// states of two steps, the cell states c, and the sum of the states. Backward: the gradients of
+/// the gates' pre-activations of two steps, and the gradient that a step passes to the previous
+/// one.
 inline std::int64_t step_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
   const std::int64_t units = back ? 2 * std::int64_t{gates} * hidden + hidden
                                   : 2 * state_terms(hidden) + 2 * std::int64_t{hidden};

@@ -11,10 +11,11 @@ namespace cudp {
 /// Parameters of one direction of an LSTM or GRU, gate after gate: i, f, g, o for an LSTM; r, z, n
 /// for a GRU.
 struct DirectionWeights {
-  const float* inputs = nullptr;      ///< W [gates hidden, inputs]
-  const float* states = nullptr;      ///< U [gates hidden, hidden]
-  const float* bias = nullptr;        ///< [gates hidden], added to W x
-  const float* state_bias = nullptr;  ///< [gates hidden], added to U h; for a GRU only
+  const float* inputs = nullptr;  ///< W [gates hidden, inputs]
+  const float* states = nullptr;  ///< U [gates hidden, hidden]
+  const float* bias = nullptr;    ///< [gates hidden], added to W x, the part of the inputs
+  /// [gates hidden], added to U h, the part of the previous state; for a GRU only
+  const float* state_bias = nullptr;
 };
 
 /// LSTM or GRU of a batch: computes y(e, t) = states at position t of text e, both directions side

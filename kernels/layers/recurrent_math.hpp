@@ -26,12 +26,12 @@ struct LstmUnit {
     o = sigmoid_of(o);
   }
   CUDP_HD V state(V c_before) const { return f * c_before + i * g; }
-  /// Returns the unit's output h = o tanh c. c_tanh: tanh c.
+  /// Returns the unit's output h = o tanh c, with c its cell state. c_tanh: tanh c.
   CUDP_HD V output(V c_tanh) const { return o * c_tanh; }
 
-  /// Backward pass of step t; L is the loss. dh = dL/dh_t. Replaces dc = dL/dc_t with dL/dc_{t-1},
-  /// and the values of the gates i, f, g and o with the gradients of their pre-activations.
-  /// c_before: c_{t-1}. c_tanh: tanh c_t.
+  /// Backward pass of step t; L is the loss, c_t the cell state. dh = dL/dh_t. Replaces dc =
+  /// dL/dc_t with dL/dc_{t-1}, and the values of the gates i, f, g and o with the gradients of
+  /// their pre-activations. c_before: c_{t-1}. c_tanh: tanh c_t.
   CUDP_HD void backward(V dh, V& dc, V c_before, V c_tanh) {
     const V one = V{} + 1.0f;
     const V d = dc + dh * o * (one - c_tanh * c_tanh);
@@ -50,7 +50,7 @@ struct LstmUnit {
 /// activate(), their values. n is first W_n x + b_n, then, after activate(), the value n.
 template <class V>
 struct GruUnit {
-  V n, r, z, product;  ///< product: U_n h + b'_n
+  V n, r, z, product;  ///< the part of n that comes from the previous state: U_n h + b'_n
 
   /// Replaces the pre-activations of r and z with their values, and W_n x + b_n with the value n.
   CUDP_HD void activate() {

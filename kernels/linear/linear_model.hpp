@@ -43,7 +43,7 @@ struct LinearGradient {
   const float* features;
   const float* scores;
   const float* signs;  ///< label of each example, 1 or -1; 0 for an absent one
-  const float* norms;  ///< |x| rounded up
+  const float* norms;  ///< norm |x| of each example x, rounded up
   double* total;       ///< [d, 16]
   std::int64_t begin, end;
   int d;

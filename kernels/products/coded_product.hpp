@@ -36,7 +36,7 @@ struct AddCodedOuter {
   CodedRows rows;
   const std::uint32_t* examples;  ///< [terms], row of each example
   const float* y;                 ///< gradients of the outputs, times clip factor / grid
-  const std::int32_t* y_row;      ///< [terms], offset of each example's gradient in y
+  const std::int32_t* y_row;      ///< [terms], offset in y of each example's gradient
   /// Sum of the gradients of the weights [features, columns], as integer multiples of `grid`.
   std::int32_t* units;
   std::int32_t* bias_units;  ///< [columns], sum of the bias's gradients, as multiples of grid

@@ -28,7 +28,7 @@ struct Parts {
   std::int64_t offset[kParts];
 };
 
-/// How far a row has been decoded: number of its codes and of its numeric features so far.
+/// Progress of decoding a row: number of its codes and of its numeric features so far.
 struct Position {
   int code = 0;
   int number = 0;

@@ -180,8 +180,8 @@ class PixelSteps {
   }
 
  private:
-  /// Coordinates of the output pixel that is row m of the block's matrix product: its example, row
-  /// and column among the block's pixels.
+  /// Output pixel that a row of the block's matrix product stands for: its example, row and column
+  /// among the block's pixels, and whether it is inside the output.
   struct Pixel {
     int example, y, x;
     bool inside;

@@ -26,7 +26,7 @@ struct SequencePart {
   std::int32_t rows = 0;
   std::int32_t columns = 0;
   std::int32_t weight = 0;  ///< G(i, j) belongs to parameter weight + j rows + i of the layer
-  /// The bias's j-th number is parameter bias + j of the layer; -1: no bias.
+  /// Element j of the bias is parameter bias + j of the layer; -1: there is no bias.
   std::int32_t bias = -1;
   std::int32_t first_tile = 0;  ///< index of this matrix's first tile among those of the layer
 };
@@ -78,8 +78,8 @@ struct SequenceGradient {
 struct SequenceGradientNorm {
   SequenceGradient gradient;
   float* parts;
-  /// Coordinate-wise clipping: w = (G - mean) inverse is squared in place of each gradient number
-  /// G; or null.
+  /// Coordinate-wise clipping: (G - mean) * inverse is squared in place of each number G of the
+  /// gradient. Null pointers: G itself.
   Transform transform = {};
 };
 
@@ -94,12 +94,12 @@ struct SequenceGradientSum {
   std::int32_t examples_per_block;
   FixedPoint* sum;
   const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
-  /// Coordinate-wise clipping: w = (G - mean) inverse is added in place of each gradient number G;
-  /// or null.
+  /// Coordinate-wise clipping: (G - mean) * inverse is added in place of each number G of the
+  /// gradient. Null pointers: G itself.
   Transform transform = {};
 };
 
-/// Writes the gradient G_e of each example e, unweighted: gradients[e] = G_e.
+/// Writes the gradient of each example e, without a clip factor, to row e of `gradients`.
 struct SequenceGradientRows {
   SequenceGradient gradient;
   float* gradients;  ///< [capacity, stride], written

@@ -243,9 +243,9 @@ __device__ __forceinline__ int first_column() {
   return static_cast<int>(blockIdx.y) * T::kColumns;
 }
 
-/// Where the elements of one matrix are at one index of a product's summed dimension: the offset in
-/// memory for this index, and a number that the elements are multiplied by. offset < 0 means that
-/// the elements are 0.
+/// Location of the elements of one matrix that belong to one index of a product's summed dimension:
+/// their offset in memory, and a number that they are multiplied by. offset < 0 means that the
+/// elements are 0.
 struct Term {
   std::int32_t offset;
   float scale;

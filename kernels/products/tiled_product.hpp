@@ -100,9 +100,11 @@ struct WeightGradientSum {
   const float* factors;  ///< factor of example e at e * factor_stride
   std::int32_t factor_stride;
   std::int32_t examples_per_block;
-  FixedPoint* sum;           ///< [(rows + 1) columns], added to
-  const SumScale* scale;     ///< each added number is rounded to a multiple of scale->grid
-  Transform transform = {};  ///< w = (G - mean) inverse is added in place of each number G; or null
+  FixedPoint* sum;        ///< [(rows + 1) columns], added to
+  const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
+  /// (G - mean) * inverse is added in place of each number G of the gradient; null pointers: G
+  /// itself
+  Transform transform = {};
 };
 
 /// Writes the gradient G_e of each example e to gradients[e], without a clip factor. This is a

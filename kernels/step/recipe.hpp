@@ -51,7 +51,8 @@ inline double rate_of(const Draw& draw) {
 /// Settings of an adaptive step size (AdaGrad-norm): the learning rate of step t is divided by b_t,
 /// with b_t^2 = b_{t-1}^2 + max(beta_t |g_t|^2, nu). g_t is the mean gradient that step t releases.
 struct StepSizeSettings {
-  double weight = 1.0;       ///< beta_t = max(weight / (1 + t % period), 1); >= 0
+  /// weight of a step's squared norm: beta_t = max(weight / (1 + t % period), 1) at step t; >= 0
+  double weight = 1.0;
   std::uint64_t period = 1;  ///< period of beta_t [steps], > 0
   double min_growth = 1e-5;  ///< nu, smallest growth of b_t^2 per step, > 0
   bool operator==(const StepSizeSettings&) const = default;
@@ -97,7 +98,8 @@ bool keeps_the_same(const StepRecipe& a, const StepRecipe& b);
 /// Numbers of a single step, such as the learning rate, that are known before the step runs. All of
 /// them are public.
 struct StepScalars {
-  float learning_rate;  ///< divided by the adaptive step size's b_t if StepRecipe::step_size is set
+  /// learning rate; divided by b_t (StepSizeSettings) if StepRecipe::step_size is set
+  float learning_rate;
   float noise_std;      ///< standard deviation of the noise on each coordinate of the sum
   float inverse_batch;  ///< 1 / expected batch size
   float bias1;          ///< 1 / (1 - beta1^t) and 1 / (1 - beta2^t) for adam and adamw, else 1

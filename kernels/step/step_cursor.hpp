@@ -50,8 +50,9 @@ struct StepCursor {
   /// 1 if the optimizer's update may run, because the whole gradient is released and its norm is
   /// known; otherwise 0.
   std::uint32_t may_update = 0;
-  float used_rate = 0.0f;          ///< learning rate of the last update
-  double step_size_sum = 0.0;      ///< sum b^2 of the adaptive step size before the update
+  float used_rate = 0.0f;  ///< learning rate of the last update
+  /// b^2, the sum of the adaptive step size (StepSizeSettings), before the update
+  double step_size_sum = 0.0;
   std::uint64_t step = 0;          ///< number of the current step
   StepScalars scalars = {};        ///< scalars of the current step
   SumScale scale = {};             ///< clipping norm and grid of the current step

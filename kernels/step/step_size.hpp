@@ -30,7 +30,7 @@ CUDP_HD double grown_step_size_sum(const StepSizeSettings& s, std::uint64_t step
 struct ReleasedNorm {
   const float* released;  ///< [n], released sum
   std::int64_t n;
-  const double* sum;   ///< b^2 before the step, copied to cursor->step_size_sum
+  const double* sum;   ///< b^2 (StepSizeSettings) before the step, copied to cursor->step_size_sum
   StepCursor* cursor;  ///< progress of the run; its scalars are those of the step
   double* parts;       ///< [blocks of the launch], written: partial sums
 };
@@ -54,7 +54,7 @@ struct AdaptStepSize {
   StepSizeSettings settings;
   const double* parts = nullptr;
   int count = 0;
-  double* sum = nullptr;  ///< b^2 after the step, written
+  double* sum = nullptr;  ///< b^2 (StepSizeSettings) after the step, written
   /// Progress of the run, in device memory. The kernel writes the learning rate that it used to
   /// used_rate, and marks the step's update as done.
   StepCursor* cursor = nullptr;

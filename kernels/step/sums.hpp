@@ -39,8 +39,7 @@ struct TransformedDense {
   const float* v;
   int n;
 };
-/// The sums that TransformedDense computes: sum_j dy_j^2 u_j and sum_j dy_j v_j, over the outputs j
-/// of a dense layer.
+/// The two sums that TransformedDense computes, over the outputs of a dense layer.
 struct TransformedDenseSums {
   double squares;
   double products;

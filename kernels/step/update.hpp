@@ -32,7 +32,7 @@ struct UpdateArgs {
   const CoordinateScale* scale = nullptr;
   CoordinateSettings coordinates = {};
   PackedImage packed = {};  ///< packed copy of the parameters, updated too, if there is one
-  /// Number by which each parameter's learning rate is multiplied, [d]; null: all are 1. CUDA only.
+  /// Factor on the learning rate of each of the d parameters, [d]; null: all are 1. CUDA only.
   const float* rates = nullptr;
 };
 
