@@ -23,7 +23,7 @@ namespace {
 struct Tolerance {
   double epsilon, aim;
   double value, move;
-  double exact;  ///< whole numbers below this are found exactly
+  double exact;  ///< whole numbers below this number are found exactly
 };
 constexpr Tolerance usual{.epsilon = 1e-5, .aim = 3e-6, .value = 1e-6, .move = 5e-7, .exact = 1e6};
 /// Tolerance if epsilon follows from Renyi divergences at given orders, which are exact but for a

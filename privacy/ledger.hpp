@@ -124,7 +124,8 @@ class Ledger {
     /// First step of this record. A record of steps covers it and those that follow; a record of a
     /// new key states the first step that runs under the key.
     std::uint64_t first = 0;
-    Release release;  ///< the release; for steps: their mechanism and number
+    /// release that was charged; for a record of steps: their mechanism and their number
+    Release release;
     bool operator==(const Record&) const = default;
   };
 

@@ -41,7 +41,8 @@ std::uint64_t take_group(std::string_view line) {
   return group;
 }
 
-/// Appends that number to a line, in the form that take_group parses.
+/// Appends the number of examples of a unit of privacy to a line, in the form that take_group()
+/// parses: nothing if it is 1.
 std::string with_group(const std::string& line, std::uint64_t group) {
   return group > 1 ? join({line, std::to_string(group)}) : line;
 }

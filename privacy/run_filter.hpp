@@ -32,7 +32,7 @@ Budget budget_for_runs(double epsilon, double delta);
 /// Costs are integers, in units of 2^-62 of the budget, rounded up.
 class RunFilter {
  public:
-  /// A training that was charged.
+  /// A training whose cost was charged to the budget.
   struct Run {
     std::uint64_t divergence = 0;  ///< cost as a fraction of the filter's limit [2^-62]
     std::uint64_t failure = 0;     ///< delta as a fraction of Budget::failure [2^-62]

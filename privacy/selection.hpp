@@ -27,7 +27,7 @@ struct SelectionEpsilon {
   };
   double epsilon = 0.0, delta = 0.0;
   By by = By::profile;
-  double order = 0.0;  ///< order of a Renyi bound; 0 for the other kind
+  double order = 0.0;  ///< order of a Renyi bound; 0 for a bound from deltas
 };
 
 /// Upper bounds on a mechanism's delta at one epsilon: if a unit of privacy is added, and if it is

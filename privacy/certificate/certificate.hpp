@@ -64,8 +64,8 @@ struct Certificate {
     std::optional<std::int64_t> dimensions;
   };
 
-  /// File that determined a part of the model, e.g. initial weights. The guarantee does not protect
-  /// the data in it, or from which it was made.
+  /// File that determined a part of the model, e.g. initial weights. The guarantee protects neither
+  /// the data in the file nor the data from which it was made.
   struct PublicInput {
     std::string file;    ///< name of the file, without folders
     std::string sha256;  ///< SHA-256 of the file's bytes, in hexadecimal
@@ -84,19 +84,19 @@ struct Certificate {
     /// The candidates among which each training's settings were drawn: for each one, as text, the
     /// settings in which candidates differ.
     std::vector<std::string> grid;
-    std::string grid_checksum;  ///< checksum of these texts (checksum_of_grid)
+    std::string grid_checksum;  ///< checksum of the texts in `grid` (checksum_of_grid)
     /// Privacy that each of the listed candidates spends, on its training or on its score.
     struct Part {
-      /// true: its score on held-out rows spends it; false: its training does.
+      /// true: the candidates' scores on held-out rows spend it; false: their trainings do.
       bool of_score = false;
       /// Indices in `grid`, ascending, of the candidates of which each spends this.
       std::vector<std::uint64_t> candidates;
       RunSpending spending;
     };
     std::vector<Part> parts;
-    /// Bound from which the selection's epsilon was computed.
+    /// Kind of bound from which the selection's epsilon was computed.
     SelectionEpsilon::By by = SelectionEpsilon::By::profile;
-    double order = 0.0;  ///< Renyi order of that bound; 0 if it was not a Renyi bound
+    double order = 0.0;  ///< Renyi order of the selection's bound; 0 if it is not a Renyi bound
     /// The parts of epsilon and delta if one noisy number of examples was released for all
     /// trainings: a part for that number, and a part for the selection that follows. `parts` then
     /// states what the trainings spend in addition to the number.

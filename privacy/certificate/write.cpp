@@ -252,7 +252,8 @@ Json feature_release_json(const Certificate::FeatureRelease& release) {
   return j;
 }
 
-/// Returns the separate promises of the training and of the held-out units.
+/// Returns a JSON object with the guarantee of the training and one with that of the figures of
+/// held-out units.
 Json parts_json(const Certificate::Holdout& held, const Promise& promise) {
   Json part{{"share", held.share},
             {"of", "units, each by a secret coin of its own; the others are trained on"}};

@@ -59,8 +59,9 @@ struct AllocatedGaussian {
 /// difference between the two data sets' values.
 struct GaussianMixture {
   std::vector<double> sensitivities;  ///< >= 0, finite
-  std::vector<double> probabilities;  ///< >= 0, their sum is 1 within 1e-9 (it is then normalised)
-  double sigma = 0.0;                 ///< finite, > 0
+  /// >= 0, with a sum of 1 within 1e-9; they are then divided by the sum
+  std::vector<double> probabilities;
+  double sigma = 0.0;  ///< finite, > 0
   bool operator==(const GaussianMixture&) const = default;
 };
 

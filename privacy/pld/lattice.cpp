@@ -35,8 +35,8 @@ Split split(double loss, double interval) {
 }
 
 struct Rise {
-  double of_chord = 0.0;  ///< the chord's largest height over the curve inside a cell
-  /// the curve's height at the right end over its tangent at the left end
+  double of_chord = 0.0;  ///< largest height of the chord over the hockey-stick curve inside a cell
+  /// height of the hockey-stick curve at the cell's right end over its tangent at the left end
   double over_tangent = 0.0;
 };
 

@@ -5,7 +5,7 @@ namespace cudp::verify {
 /// Largest number of elements that can differ from 0 in one example's gradient.
 struct GradientSize {
   double all = 0.0;             ///< in the whole gradient
-  double largest_tensor = 0.0;  ///< in the tensor that has most of them
+  double largest_tensor = 0.0;  ///< number of elements in the tensor that has most of them
 };
 
 /// Returns the largest sensitivity that a certificate may state for gradients of this size
