@@ -48,14 +48,17 @@ struct NetworkLayer {
   Layer layer;
   Shape in;
   Shape out;
-  bool in_sequence = false;   ///< the input is a sequence as long as the text
-  bool out_sequence = false;  ///< the output is a sequence as long as the text
-  /// index of its first tensor in Network::parameters, or in Network::frozen
+  /// whether the input is a sequence with one vector for each word of the text
+  bool in_sequence = false;
+  /// whether the output is a sequence with one vector for each word of the text
+  bool out_sequence = false;
+  /// index of the layer's first tensor in Network::parameters, or in Network::frozen
   std::size_t first_parameter = 0;
-  /// number of its tensors, which are consecutive there and in the flat vector
+  /// number of the layer's tensors, which are consecutive there and in the flat vector
   std::size_t parameter_count = 0;
-  int group = -1;       ///< index among trained layers, for per-layer clipping; -1: none
-  bool frozen = false;  ///< its tensors are constants, in Network::frozen (models/freeze.hpp)
+  int group = -1;  ///< index among trained layers, for per-layer clipping; -1: none
+  /// whether the layer's tensors are constants, in Network::frozen (models/freeze.hpp)
+  bool frozen = false;
 
   /// Returns whether the layer has parameters that are trained.
   bool has_parameters() const { return parameter_count > 0 && !frozen; }
