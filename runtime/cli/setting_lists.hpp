@@ -55,8 +55,8 @@ GivenRequest<Request> request_on_command_line(const CommandFlags& settings,
 /// For a command that makes several trainings in a folder, such as `cudp sweep`: describes that
 /// folder to add_request_file(), which reads its settings if --resume continues it.
 struct ContinuedFolder {
-  const char* of = "";                   ///< "a sweep"
-  const char* stored = "";               ///< file with its settings, in private/
+  const char* of = "";      ///< "a sweep"
+  const char* stored = "";  ///< name of the file in private/ with the folder's settings
   std::vector<std::string_view> with{};  ///< keys that may be given with --resume
 };
 

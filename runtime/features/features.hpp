@@ -19,7 +19,7 @@ struct FeatureSettings {
   /// Normalisation of each example by itself (by its norm, say), before any other transform.
   Normalise normalise = Normalise::none;
   Features kind = Features::none;
-  int groups = 0;  ///< normalise this number of groups of channels within each example; 0: none
+  int groups = 0;  ///< number of groups of channels to normalise within each example; 0: none
   /// Whether channels are standardised with noisy means and variances of the whole training set,
   /// which costs privacy, instead of being normalised within each example (`groups`).
   bool standardise = false;

@@ -24,7 +24,7 @@ class TranscriptMemory {
   TranscriptMemory& operator=(const TranscriptMemory&) = delete;
 
   int file() const { return file_; }
-  /// Returns everything written so far.
+  /// Returns the bytes that were written so far.
   std::string content() const;
 
  private:

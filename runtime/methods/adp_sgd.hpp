@@ -21,7 +21,8 @@ struct AdpSgdOptions {
   /// beta: step t adds beta times the squared norm of its noisy gradient, but at least nu, to
   /// b_t^2.
   double adaptive_weight = 1.0;
-  double adaptive_min = 1e-5;  ///< nu, the minimum that a step adds to b_t^2
+  /// nu, the minimum that a step adds to b_t^2, by whose root the learning rate is divided
+  double adaptive_min = 1e-5;
 };
 
 /// ADP-SGD: Wu et al. 2021, "Adaptive Differentially Private Empirical Risk Minimization",

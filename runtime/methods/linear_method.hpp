@@ -39,7 +39,7 @@ struct LinearTask {
   int threads;
   Generator generator;
   const RandomKey& key;
-  Gate& gate;  ///< its generator and key are those of the other members
+  Gate& gate;  ///< gate with the same generator and key as this object
 };
 
 /// Base class of methods for linear two-class models that train in a single step and whose releases

@@ -74,7 +74,7 @@ template <class Real>
 double norm(const std::vector<Real>& a) {
   return static_cast<double>(std::sqrt(dot(a, a)));
 }
-/// Computes a += factor b.
+/// Computes a += factor * b for vectors a and b.
 template <class Real, class Other>
 void add(std::vector<Real>& a, Real factor, const std::vector<Other>& b) {
   for (std::size_t j = 0; j < b.size(); ++j) a[j] += factor * static_cast<Real>(b[j]);

@@ -13,8 +13,9 @@ namespace cudp {
 /// a usable default.
 struct MethodEntry {
   std::string name;
-  std::string option_group = "Methods";  ///< heading of its options in --help and config.toml
-  std::vector<Option> options;           ///< options that belong to this method
+  /// heading under which --help and config.toml list the method's options
+  std::string option_group = "Methods";
+  std::vector<Option> options;  ///< options that belong to this method
   /// Keys of options that the method shares with other methods, such as "clip".
   std::vector<std::string> uses;
   /// Keys of options that its config files may contain although they have no effect on the method.

@@ -25,7 +25,7 @@ struct Bullets {
 /// A part of a page: questions, each with the sentences of its answer.
 struct Answers {
   std::vector<std::pair<std::string, std::vector<std::string>>> questions;
-  bool in_short = false;  ///< the answers are shown as boxes side by side
+  bool in_short = false;  ///< whether the answers are shown as boxes side by side
 };
 
 /// A table. The first cell of each row is the row's heading.

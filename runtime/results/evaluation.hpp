@@ -75,7 +75,7 @@ struct Evaluation {
   double auc = 0.0;
   /// Average precision: the sum over distinct scores, in descending order, of the precision at that
   /// score times the increase of recall. For two classes: of the second class. For more: the mean
-  /// over the same classes as for `auc`.
+  /// over the classes with positive and negative examples.
   double average_precision = 0.0;
   /// Brier score. Two classes: the mean squared difference between the probability of the second
   /// class and the 0/1 label. More classes: the mean over examples of the sum of these squares over

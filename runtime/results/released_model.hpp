@@ -19,7 +19,7 @@ namespace cudp {
 /// vocabulary.txt. With these files, and the embedding's file if the model does not store it, a
 /// user can compute predictions.
 struct ReleasedModel {
-  std::string text;        ///< the network's layers, as TOML
+  std::string text;        ///< layers of the network, as TOML
   std::string activation;  ///< activation function of the network
   Network network;
   std::vector<float> parameters;  ///< values of all trained parameters
@@ -27,7 +27,7 @@ struct ReleasedModel {
   /// Settings of the transforms that are applied to an example before it enters the network, such
   /// as a projection on principal components.
   FeatureSettings features;
-  std::vector<float> feature_release;  ///< noisy statistics that these transforms use
+  std::vector<float> feature_release;  ///< noisy statistics that the transforms of `features` use
   /// Tokenizer and vocabulary of a model of texts; null if inputs are not texts.
   std::shared_ptr<const TextCoder> coder;
   ModelInputs inputs;  ///< how inputs are computed from a table or from images

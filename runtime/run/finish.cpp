@@ -53,7 +53,7 @@ std::string encode_figures(const HoldoutFigures& f) {
   return j.dump(2);
 }
 
-/// Replaces the numbers of `f` by those of encode_figures. Requires text that encode_figures wrote.
+/// Replaces the numbers of `f` by those in `text`. Requires that encode_figures() wrote the text.
 void decode_figures(const std::string& text, HoldoutFigures& f) {
   const auto j = nlohmann::ordered_json::parse(text);
   const auto number = [](const nlohmann::ordered_json& x) {

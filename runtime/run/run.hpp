@@ -106,9 +106,9 @@ class Run final : public TrainingObserver {
   Reporter& reporter_;
   RunCaller* caller_;
   mutable std::optional<MetricsFile> metrics_file_;
-  std::optional<InterruptWatch> watch_;  ///< set while it trains and `caller` is null
+  std::optional<InterruptWatch> watch_;  ///< set while the run trains and `caller` is null
   std::optional<EventFile> events_;
-  bool stopped_ = false;  ///< whether `caller` has interrupted it
+  bool stopped_ = false;  ///< whether `caller` has interrupted the training
 };
 
 /// Starts a run. Makes all checks that are possible before a file is written, then creates the

@@ -15,7 +15,7 @@ namespace cudp {
 struct EndedChild {
   std::size_t number = 0;  ///< argument `number` of start()
   Exit code = Exit::ok;
-  std::string message;  ///< message of its error; "" if it succeeded
+  std::string message;  ///< message of the error with which the child ended; "" if it succeeded
 };
 
 /// Child processes, each forked from this process to do one piece of work, such as a training.

@@ -68,7 +68,9 @@ void add_lists_file(std::string_view toml, const std::string& source, const List
 
 /// Reads a TOML file with settings into a request, the user's description of a sweep or tuning:
 /// values of settings into request.lists, the command's own flags into request.flags. What the
-/// command line has set already is not changed. Other arguments as for the function above.
+/// command line has set already is not changed. given: own flags that the command line has set.
+/// source: name of the file, for messages. Throws InputError if the file is not valid or has an
+/// unknown key.
 template <class Request>
 void add_lists_file(std::string_view toml, const std::string& source, const ListCommand& command,
                     const Settings& given, Request& request) {

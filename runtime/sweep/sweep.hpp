@@ -63,7 +63,7 @@ class Sweep {
  private:
   struct ScheduledRun {
     std::size_t cell = 0;
-    bool mine = true;  ///< in this process's share
+    bool mine = true;  ///< whether this process makes the run (--share)
   };
   RunFolder run_folder(std::size_t run) const;
   std::string run_name(std::size_t run) const;

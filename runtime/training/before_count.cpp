@@ -121,7 +121,7 @@ class Plans {
     double count = 1.0;
     /// Numbers of steps per epoch to try; one of them is the most expensive.
     std::vector<std::uint64_t> epoch_steps;
-    bool is_exact = false;  ///< whether it is exactly the plan for the range's smallest number
+    bool is_exact = false;  ///< whether it is exactly the plan for the smallest number of the range
   };
 
   static double batch_of(const TrainConfig& config) {

@@ -11,8 +11,8 @@ namespace cudp {
 /// ranks, including rank 0, do the same next.
 struct RankCommand {
   enum class Kind : std::uint64_t {
-    introduce,  ///< the other ranks receive the Introduction that follows
-    /// the other ranks compute authentication codes of their data, under a key that follows
+    introduce,  ///< other ranks receive the Introduction that follows the command
+    /// other ranks receive a key, and compute authentication codes of their data under it
     block_tags,
     begin,         ///< Training::begin
     resume,        ///< Training::resume, from a state that follows
@@ -21,7 +21,7 @@ struct RankCommand {
     train,         ///< Method::train(step, until)
     evaluate,      ///< compute the logits of the test set with the current parameters
     state,         ///< compare Method::state of all ranks, and combine it on rank 0
-    stop           ///< the other ranks terminate
+    stop           ///< other ranks end
   };
   Kind kind;
   std::uint64_t step = 0;

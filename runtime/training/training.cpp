@@ -485,7 +485,7 @@ class Training::Loop {
   const TrainConfig& config_;
   TrainingObserver& observer_;
   std::uint64_t steps_per_epoch_;
-  double seconds_ = 0.0;  ///< training time of this call
+  double seconds_ = 0.0;  ///< training time of this call of advance() [s]
   std::uint64_t steps_taken_ = 0;
 };
 

@@ -31,7 +31,7 @@ struct TrainingState {
   privacy::Ledger ledger;
   std::vector<PrivacyBudget::UsedCharge>
       used_charges;  ///< releases without a number that were made so far (PrivacyBudget)
-  std::vector<privacy::NoisyValue> released;  ///< the noisy values released so far
+  std::vector<privacy::NoisyValue> released;  ///< noisy values released so far
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;                ///< training time so far
   std::vector<float> feature_release;  ///< released noisy statistics for features (Experiment)

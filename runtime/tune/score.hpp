@@ -10,7 +10,7 @@ namespace cudp {
 /// Score of a training, by which a tuning chooses the best of its trainings.
 struct Score {
   std::string name;    ///< name of the figure that is the score, for people
-  double value = 0.0;  ///< the figure
+  double value = 0.0;  ///< value of that figure
   double rank = 0.0;   ///< larger is better; -infinity for a training without a score
 };
 

@@ -162,12 +162,14 @@ class Tune {
   std::vector<SweepCell> candidates_;
   std::vector<PlannedSpending> spendings_;  ///< [candidates], planned privacy costs
   std::filesystem::path folder_;
-  bool stored_ = false;  ///< the folder exists: the plan and the key are its own
+  /// whether the folder exists already, so that its plan and its key are used
+  bool stored_ = false;
   std::string data_tag_;
   std::optional<SharedKey> key_;
   /// Noisy number of examples that all trainings share; nullopt unless has_count().
   std::optional<CountInUse> count_;
-  std::optional<double> stored_count_;  ///< the number of examples that was released
+  /// noisy number of examples that was released; nullopt before
+  std::optional<double> stored_count_;
   SharedData data_;
   DataFacts facts_;  ///< about the data of all candidates
   TuningIdentity identity_;
