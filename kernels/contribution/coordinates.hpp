@@ -31,7 +31,7 @@ struct CoordinateArrays {
   int count;
   CoordinateScale* scale;  ///< written: the scale of all coordinates
   std::int64_t n;
-  float* centre;  ///< the mean m, multiplied by scale->shrink
+  float* centre;  ///< mean m of each coordinate, multiplied by scale->shrink
   float* inverse;
   float* square;
   float* product;
@@ -75,7 +75,7 @@ struct DenseTransformedNorm {
   const float* dy;      ///< [capacity, outputs], gradient of the layer's outputs
   const float* u;       ///< [capacity, outputs], sum over inputs i of x_i^2 / scale_ij^2
   const float* v;       ///< [capacity, outputs], sum over inputs i of x_i m_ij / scale_ij^2
-  const double* shift;  ///< the layer's number from LayerShifts
+  const double* shift;  ///< sum that LayerShifts computed for the layer
   int inputs;
   int outputs;
   float* parts;  ///< [capacity], written: squared norms

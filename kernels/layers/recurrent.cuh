@@ -156,7 +156,8 @@ __device__ __forceinline__ void step_back(float dh, float (&gate)[4], float befo
 /// has. back: true for the backward pass.
 template <class Cell, bool back>
 struct RecurrentBlock : RecurrentTexts {
-  int group;   ///< the thread's examples are 4 group .. 4 group + 3 of the block
+  /// index of the thread's group of four examples: numbers 4 group .. 4 group + 3 of the block
+  int group;
   int lane;    ///< index of the thread's unit among the plan.units that the block computes at once
   bool works;  ///< false for spare threads of the last warp
   int terms;   ///< length of the sums U h: hidden, rounded up to a multiple of four

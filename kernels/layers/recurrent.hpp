@@ -109,7 +109,7 @@ struct RecurrentPass {
   RecurrentWeights forth;
   RecurrentWeights reverse;  ///< used with two directions only
   RecurrentPlan plan;
-  float* gates;  ///< [capacity, T, directions, 4, hidden], see above
+  float* gates;  ///< [capacity, T, directions, 4, hidden], the four numbers of each unit
   float* c;      ///< [capacity, T, directions, hidden], for an LSTM only
   float* h;      ///< [capacity, T, directions, hidden], states
   float* out;    ///< forward: [capacity, planes.size()], written; backward: its gradient, read

@@ -30,9 +30,9 @@ struct TensorBlock : RecurrentTexts {
 
   int lane;
   int unit;          ///< first unit of the thread, among those that the block computes at once
-  int warp_unit;     ///< first unit of its warp
+  int warp_unit;     ///< first unit of the thread's warp
   int example;       ///< first example of the thread, among the block's
-  int warp_example;  ///< first example of its warp
+  int warp_example;  ///< first example of the thread's warp
   int terms;         ///< number of products in each of these sums
   /// Number of products of a sum for which a slab (the part of U in shared memory) has weights;
   /// all, if U fits.

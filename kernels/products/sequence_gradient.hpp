@@ -64,7 +64,8 @@ struct SequenceGradient {
   std::int32_t parts = 0;
   std::int32_t tiles = 0;
 
-  /// Appends a weight matrix.
+  /// Adds a weight matrix to those whose gradients are computed. Throws if there are
+  /// kMaxSequenceParts already.
   void add(SequencePart p) {
     expect(parts < kMaxSequenceParts, "sequence gradient: expected fewer parts");
     p.first_tile = tiles;

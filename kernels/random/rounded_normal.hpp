@@ -53,8 +53,8 @@ CUDP_HD std::int64_t even_number_of(std::int64_t pair) {
 }
 
 struct RoundedPair {
-  std::int64_t even;  ///< the rounded normal with the cosine
-  std::int64_t odd;   ///< the rounded normal with the sine
+  std::int64_t even;  ///< rounded normal computed with the cosine
+  std::int64_t odd;   ///< rounded normal computed with the sine
 };
 
 /// Source of more random bits for a pair of rounded normals whose first bits are too few to decide

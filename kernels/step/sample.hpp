@@ -72,7 +72,7 @@ struct SampleSpace {
   std::uint32_t capacity = 0;  ///< a larger batch makes the run fail
   std::uint32_t launch_capacity =
       0xffffffffu;                   ///< a larger batch is not started: launches would truncate it
-  bool has_separate_update = false;  ///< the step's update is a separate launch
+  bool has_separate_update = false;  ///< whether the step's update is a separate launch
   const Tally* counted = nullptr;    ///< totals so far; used if the clipping norm is adaptive
 };
 
