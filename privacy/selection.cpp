@@ -149,14 +149,16 @@ struct Direction {
   /// delta_A(e) <= sum over j of weights[j] * delta_Q(e - shifts[j]), where delta_A(e) is the whole
   /// selection's delta at epsilon e and delta_Q that of one training with its score
   std::vector<double> weights, shifts;
-  /// For each interval of Cells the line -log(least slope on D') + w log(slope on D), where slopes
-  /// are those of the generating function f; only the lines that are the largest for some w >= 0.
+  /// For each interval of Cells, the line -log(b) + w log(a), where a is the slope of the
+  /// generating function f on the data set D, and b its least slope on the neighbour D'. Only the
+  /// lines that are the largest for some w >= 0 are kept.
   std::vector<Line> logs;
 };
 
-/// Returns for each end v of `cells` the largest probability on D' that a set of Q's results can
-/// have if its probability on D is at most v. profile: bounds on Q's delta; reversed: D' lacks a
-/// unit of privacy instead of having one more.
+/// Returns for each end v of `cells` the largest probability on a neighbour that a set of results
+/// of one training with its score (Q) can have if its probability on the data set is at most v.
+/// profile: bounds on Q's delta; reversed: the neighbour lacks a unit of privacy instead of having
+/// one more.
 std::vector<double> largest_probabilities(const Cells& cells, const ProfileTable& profile,
                                           bool reversed) {
   std::vector<Line> lines;  // v' <= a - b v, negated for the upper envelope
@@ -396,8 +398,8 @@ struct Selection::State {
     return std::fmax(found.add, found.remove);
   }
 
-  /// Returns Q's Renyi divergence of this order [nats]; computed once, because it takes long for
-  /// some mechanisms.
+  /// Returns the Renyi divergence of this order [nats] of one training with its score (Q). Computed
+  /// once, because it takes long for some mechanisms.
   double of_q(double order) {
     const auto [found, is_new] = divergences.try_emplace(order, 0.0);
     if (is_new) found->second = q.divergence(order);

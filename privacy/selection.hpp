@@ -39,11 +39,11 @@ struct ProfileAt {
 /// Known privacy bounds of Q, the mechanism that a selection repeats: it draws one candidate at
 /// random, trains it and scores it.
 struct RepetitionBounds {
-  /// Function that returns upper bounds on Q's delta at each epsilon. It is called with epsilons >=
-  /// 0 in ascending order.
+  /// Function that returns upper bounds on the delta of Q, one training with its score, at each
+  /// epsilon. It is called with epsilons >= 0 in ascending order.
   std::function<std::vector<ProfileAt>(std::span<const double> epsilons)> profile;
-  /// Function that returns a bound on Q's Renyi divergence of this order [nats], for adding and
-  /// removing; infinite if no bound is known. May be empty.
+  /// Function that returns a bound on the Renyi divergence of this order [nats] of Q, one training
+  /// with its score, for adding and removing; infinite if no bound is known. May be empty.
   std::function<double(double order)> divergence = {};
   /// Probability of an event on which `divergence` does not hold. `profile` includes it.
   double failure = 0.0;
@@ -74,8 +74,8 @@ class Selection {
   const Stopping& stopping() const;
 
   /// Returns a bound on the selection's epsilon at delta, in (0, 1): the smaller one of those that
-  /// follow from Q's deltas and from its Renyi divergences. Throws std::domain_error if neither is
-  /// finite.
+  /// follow from the deltas and from the Renyi divergences of one training with its score. Throws
+  /// std::domain_error if neither is finite.
   SelectionEpsilon epsilon(double delta);
   /// Returns bounds on the selection's delta at epsilon >= 0, for adding and for removing a unit,
   /// computed from the deltas of one training with its score (RepetitionBounds::profile).

@@ -35,7 +35,8 @@ void check_law(const StoppingLaw& law) {
 /// Returns P(K = k + 1) / P(K = k) of the distribution of StoppingLaw.
 double ratio(double eta, double gamma, double k) { return (1.0 - gamma) * ((k + eta) / (k + 1.0)); }
 
-/// Returns P(K = k) for k = 1 to law.cap, at index k - 1. The relative error is about k roundings.
+/// Returns P(K = k), with K the number of trainings, for k = 1 to law.cap, at index k - 1. The
+/// relative error is about k roundings.
 std::vector<double> probabilities(const StoppingLaw& law) {
   std::vector<double> p(law.cap);
   p[0] = 1.0;

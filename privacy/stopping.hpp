@@ -13,7 +13,7 @@ namespace cudp::privacy {
 struct StoppingLaw {
   double eta = 0.0;       ///< in (-1, 8]
   double gamma = 0.5;     ///< in [1e-7, 1)
-  std::uint64_t cap = 1;  ///< maximum of K, which is public; 1 to kMaxRepetitions
+  std::uint64_t cap = 1;  ///< maximum of K, the number of trainings; public; 1 to kMaxRepetitions
   bool operator==(const StoppingLaw&) const = default;
 };
 
@@ -31,7 +31,7 @@ class Stopping {
   explicit Stopping(const StoppingLaw& law);
 
   const StoppingLaw& law() const { return law_; }
-  double mean() const { return mean_; }  ///< E[K], rounded up
+  double mean() const { return mean_; }  ///< E[K], the mean number of trainings, rounded up
   double probability(std::uint64_t k) const;
   /// Returns P(K > k), K the random number of trainings.
   double tail(std::uint64_t k) const;
@@ -39,23 +39,25 @@ class Stopping {
   /// Draws K, the number of trainings: maps 64 uniform random bits to a value of K.
   std::uint64_t draw(std::uint64_t bits) const;
 
-  /// Returns upper bounds on E[K u^(K - 1)], the derivative of the generating function E[u^K], for
-  /// each u in [0, 1].
+  /// Returns upper bounds on E[K u^(K - 1)] for each u in [0, 1], with K the random number of
+  /// trainings: the derivative of its generating function E[u^K].
   std::vector<double> slopes_above(const std::vector<double>& u) const;
-  /// Returns lower bounds on E[K u^(K - 1)] for each u in [0, 1], at most 1e-10 (relative) below
-  /// slopes_above().
+  /// Returns lower bounds on E[K u^(K - 1)] for each u in [0, 1], with K the random number of
+  /// trainings; they are at most 1e-10 (relative) below those of slopes_above().
   std::vector<double> slopes_below(const std::vector<double>& u) const;
-  /// Returns a lower bound on E[u^K], the generating function of K at u.
+  /// Returns a lower bound on E[u^K], the generating function of K, the random number of trainings,
+  /// at u.
   double generated_below(double u) const;
 
  private:
   std::vector<double> slopes(const std::vector<double>& u, double factor) const;
 
   StoppingLaw law_;
-  std::vector<std::uint64_t> weights_;  ///< P(K = k + 1) at index k, in units of 2^-64, modulo 2^64
+  /// entry k: P(K = k + 1), K the number of trainings, in units of 2^-64, modulo 2^64
+  std::vector<std::uint64_t> weights_;
   /// Entry k: the largest value of 64 random bits that draw() maps to a K <= k + 1.
   std::vector<std::uint64_t> last_;
-  bool certain_ = false;  ///< whether P(K = 1) = 1
+  bool certain_ = false;  ///< whether there is always exactly one training
   double mean_ = 1.0;
 };
 

@@ -46,7 +46,7 @@ struct NoisySums {
   std::vector<Release> releases;  ///< all releases that were charged to the budget
   std::string accountant;         ///< name of the accountant that bounds these releases
   double epsilon_lower = 0.0;     ///< the accountant's lower bound; 0 if it has none
-  /// The accountant rounded privacy losses to multiples of this [nats]; 0: it did not.
+  /// The accountant rounded privacy losses to multiples of this number [nats]; 0: it did not.
   double loss_interval = 0.0;
   double order = 0.0;               ///< Renyi order; 0 for accountants of another kind
   bool order_fixed_before = false;  ///< the Renyi order was chosen before the first release

@@ -87,9 +87,9 @@ class OneStep {
   /// Returns the likelihood ratio W at this z.
   double ratio(double z) const { return std::exp(inverse_ * (z - 0.5 * inverse_)); }
 
-  /// Integrals of the normal density over a cell [z_i, z_(i + 1)]. mass: its probability. left,
-  /// right: the parts of it that the upper bound moves to the cell's ends. mean: integral of W /
-  /// W(z_i).
+  /// Integrals of the normal density over a cell [z_i, z_(i + 1)]; W is the likelihood ratio
+  /// (ratio()). mass: its probability. left, right: the parts of it that the upper bound moves to
+  /// the cell's ends. mean: integral of W / W(z_i).
   struct Cell {
     double mass = 0.0, left = 0.0, right = 0.0, mean = 0.0;
   };
@@ -338,7 +338,7 @@ AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool sam
   return table;
 }
 
-/// A table that several threads may need: the first one computes it, the others wait.
+/// An AllocationTable that several threads may need: the first one computes it, the others wait.
 struct CachedTable {
   AllocatedGaussian epoch;
   Side side;

@@ -28,7 +28,9 @@ Approximate operator/(const Approximate& a, const Approximate& b);
 Approximate square_root(const Approximate& a);
 
 /// Checks that an optimizer's step follows from the released noisy gradient sum. With g that sum
-/// divided by the expected batch size, theta the parameters, mu the momentum, wd the weight decay,
+/// divided by the expected batch size, theta the parameters, m and v their moments, lr the learning
+/// rate, mu the momentum, wd the weight decay, b1 and b2 the moments' decay rates, bias1 and bias2
+/// their bias corrections,
 ///   sgd       theta -= lr (g + wd theta)
 ///   momentum  m = mu m + g,  theta -= lr m
 ///   nesterov  m = mu m + g,  theta -= lr (g + mu m)

@@ -21,7 +21,8 @@ std::string in_digits(const char* format, double number) {
   return {text.data(), static_cast<std::size_t>(std::clamp(length, 0, 63))};
 }
 
-/// Reasons against a release that a run's data or method can have, in the words of the program.
+/// Reasons against publishing a model that a run's data or method can have, as the program words
+/// them.
 constexpr const char* kUnsafe[] = {
     "unsafe-diagnostics",
     "bounds, categories or classes were read from private rows",
