@@ -21,11 +21,12 @@ class NormBound final : public DpSgd {
   void describe_clipping(privacy::NoisySums& sums) const override;
 };
 
-/// Returns C, an upper bound on the gradient norm of any example. The gradient is (p - y) (x, 1)^T.
-/// A feature in x is in [0, 1], or in the public range that a byte 0 to 255 is mapped to; no
-/// example is read. |p - y| is at most 1 with one logit, and sqrt(2) with one logit per class. C is
-/// rounded up. Throws InputError unless the network is one dense layer with a logistic, softmax or
-/// Huber loss.
+/// Returns C, an upper bound on the gradient norm of any example. The gradient is (p - y) (x, 1)^T,
+/// with x the features and p - y the loss's derivative in the logits: predicted probabilities p
+/// minus the label y as 0s and 1s. A feature is in [0, 1], or in the public range that a byte 0 to
+/// 255 is mapped to; no example is read. |p - y| is at most 1 with one logit, sqrt(2) with one
+/// logit per class, and the Huber loss's threshold with that loss. C is rounded up. Throws
+/// InputError unless the network is one dense layer with a logistic, softmax or Huber loss.
 double norm_bound(const Network& network, const Dataset& format);
 
 MethodEntry norm_bound_method();

@@ -31,9 +31,9 @@ struct NoisyConfusion {
 /// interval is 0 to 1 and its value is 0.5.
 ///
 /// The interval of a fraction p = a / m of noisy counts is the set of p with (a - p m)^2 <= z^2
-/// (variance of a - p m at p). The part m p (1 - p) of the variance comes from drawing rows (Wilson
-/// 1927; with noise in both counts Fieller 1954). The interval of a mean of fractions is by Zou,
-/// Donner 2008 (MOVER).
+/// (variance of a - p m at p), where z is the normal quantile for 95 %. The part m p (1 - p) of the
+/// variance comes from drawing rows (Wilson 1927; with noise in both counts Fieller 1954). The
+/// interval of a mean of fractions is by Zou, Donner 2008 (MOVER).
 std::vector<ErrorBar> error_bars(const NoisyConfusion& confusion);
 
 /// Released noisy figures that measure the errors of a regression model on rows held out of the
