@@ -33,7 +33,7 @@ TemperedSigmoid tempered(const Activate& f) {
   return TemperedSigmoid(f.scale, f.temperature, f.offset);
 }
 
-/// Sets the padding channels of y to 0, because f(0) may not be 0.
+/// Sets the channels of y that only pad a pixel to 0, because the activation of 0 may not be 0.
 void clear_padding(const ActivationForward& a) {
   for (int y = 0; y < a.out.height; ++y)
     for (int x = 0; x < a.out.width; ++x)

@@ -15,8 +15,8 @@ struct PatchTile : WarpTile<kPatchRows, columns, 48, warp_columns> {
   static constexpr int kBlocks = PatchTile::kThreads <= 192 ? 2 : 1;
 };
 
-/// Offsets in shared memory of one output pixel: of the input x at its first kernel tap, and of the
-/// output's gradient dy.
+/// Offsets in shared memory of one output pixel's numbers: of the input x at the upper left kernel
+/// position, and of dy, the gradient of the output.
 struct alignas(8) PatchTerm {
   int x, dy;
 };

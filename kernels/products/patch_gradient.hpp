@@ -27,7 +27,8 @@ struct ConvPatch {
   Planes x;
   Planes dy;
   int stride = 1;
-  /// row, and also column, in x with its borders of the first output pixel's first kernel tap
+  /// row, and also column, of x (its borders included) that the upper left kernel position reads
+  /// for the first output pixel
   int corner = 0;
   int lines = 0;
 

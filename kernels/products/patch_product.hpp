@@ -33,8 +33,8 @@ struct PixelPatch {
   Planes x;
   std::int32_t height = 0;  ///< height of the output [pixels]
   std::int32_t width = 0;
-  /// Row, and also column, in x of the first output pixel's first kernel tap; counted from the
-  /// corner of the border of x.
+  /// Row, and also column, of x that the upper left kernel position reads for the first output
+  /// pixel; counted from the corner of the border of x.
   std::int32_t corner = 0;
   std::int32_t lines = 0;
   std::int32_t examples = 1;

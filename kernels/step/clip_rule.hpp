@@ -20,23 +20,23 @@ namespace cudp {
 /// Parameters of the adaptive clipping norm C, which follows a noisy count of the gradients that
 /// are not clipped. All are public.
 struct ClipRule {
-  /// gamma, the fraction of gradients that C should leave unclipped, in (0, 1).
+  /// gamma, the fraction of gradients that the clipping norm should leave unclipped, in (0, 1).
   double target = 0.5;
   double rate = 0.2;       ///< eta > 0, learning rate of log C
-  double min_clip = 1e-3;  ///< smallest and largest C, 0 < min_clip <= max_clip < 2^127
+  double min_clip = 1e-3;  ///< smallest and largest clipping norm, 0 < min_clip <= max_clip < 2^127
   double max_clip = 1e3;
   double expected_batch = 1.0;  ///< b, expected batch size; > 0
   /// Power of two, 2^-40 to 1/2, to whose multiples the noise on the count is rounded; the noisy
   /// count is therefore a multiple of it.
   double grid = 0.5;
-  /// Noise multiplier z_g >= 0. The noise on the sum of gradients has standard deviation z_g * C *
-  /// sensitivity.
+  /// Noise multiplier >= 0: the noise on the sum of gradients has the standard deviation
+  /// noise_multiplier * clipping norm * sensitivity.
   double noise_multiplier = 1;
   /// Largest change of the rounded sum of gradients by adding or removing one example, as a
-  /// multiple of C.
+  /// multiple of the clipping norm.
   double sensitivity = 1.0;
-  /// Whether the mean gradient is divided by C (by way of StepScalars::inverse_batch), so that
-  /// updates do not grow with C.
+  /// Whether the mean gradient is divided by the clipping norm (by way of
+  /// StepScalars::inverse_batch), so that updates do not grow with that norm.
   bool normalised = false;
 };
 

@@ -49,7 +49,8 @@ inline double rate_of(const Draw& draw) {
 }
 
 /// Settings of an adaptive step size (AdaGrad-norm): the learning rate of step t is divided by b_t,
-/// with b_t^2 = b_{t-1}^2 + max(beta_t |g_t|^2, nu). g_t is the mean gradient that step t releases.
+/// with b_t^2 = b_{t-1}^2 + max(beta_t |g_t|^2, nu). g_t is the mean gradient that step t releases,
+/// beta_t its weight (`weight`, `period`) and nu the smallest growth (`min_growth`).
 struct StepSizeSettings {
   /// weight of a step's squared norm: beta_t = max(weight / (1 + t % period), 1) at step t; >= 0
   double weight = 1.0;

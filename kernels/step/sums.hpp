@@ -32,7 +32,8 @@ struct AddRounded {
 /// Computes squares = sum_j dy_j^2 u_j and products = sum_j dy_j v_j for one example and the n
 /// outputs j of a dense layer. They are A and B of dense_square(), which computes the squared norm
 /// of the layer's gradient in coordinate-wise clipping. dy: gradient of the outputs. u_j = sum over
-/// inputs i of x_i^2 / scale_ij^2; v_j = sum over inputs i of x_i m_ij / scale_ij^2.
+/// inputs i of x_i^2 / scale_ij^2; v_j = sum over inputs i of x_i m_ij / scale_ij^2; x: the layer's
+/// inputs; m, scale: mean and scale of each weight's gradient.
 struct TransformedDense {
   const float* dy;
   const float* u;

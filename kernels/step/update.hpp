@@ -8,12 +8,13 @@
 namespace cudp {
 
 /// One optimizer step with the mean gradient g = released[j] * inverse_batch of each parameter
-/// theta. lr is the learning rate.
+/// theta. lr is the learning rate, m and v are the parameter's moments, momentum, beta1 and beta2
+/// their coefficients (OptimizerSettings).
 ///   sgd: theta -= lr g.
 ///   momentum: m = momentum m + g, theta -= lr m.
 ///   nesterov: m as for momentum, theta -= lr (g + momentum m).
-///   adam: first and second moment m and v with bias correction, theta -= lr m^ / (sqrt(v^) +
-///   epsilon).
+///   adam: m and v are means of g and g^2 that decay by beta1 and beta2, m^ and v^ the same with
+///   bias correction; theta -= lr m^ / (sqrt(v^) + epsilon).
 /// Then, if an average is kept, average = ema_decay average + (1 - ema_decay) theta.
 struct UpdateArgs {
   const float* released;  ///< [d], noisy sum of the batch's gradients
