@@ -54,7 +54,7 @@ struct NetworkLayer {
   bool out_sequence = false;
   /// index of the layer's first tensor in Network::parameters, or in Network::frozen
   std::size_t first_parameter = 0;
-  /// number of the layer's tensors, which are consecutive there and in the flat vector
+  /// number of the layer's tensors: first_parameter, first_parameter + 1, and so on
   std::size_t parameter_count = 0;
   int group = -1;  ///< index among trained layers, for per-layer clipping; -1: none
   /// whether the layer's tensors are constants, in Network::frozen (models/freeze.hpp)

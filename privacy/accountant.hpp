@@ -97,8 +97,9 @@ std::vector<PrivacyBound> group_epsilons(const Composition& composition,
 
 /// Returns the epsilon at delta for groups of k examples that follows from the bound for one
 /// example: the least k epsilon_1 with delta_1(epsilon_1) (e^(k epsilon_1) - 1) / (e^epsilon_1 - 1)
-/// <= delta. Returns nullopt if that exceeds the range of double. Source: Vadhan 2017, "The
-/// Complexity of Differential Privacy", Lemma 2.2.
+/// <= delta, where delta_1(epsilon_1) is the delta for one example at epsilon_1. Returns nullopt if
+/// that exceeds the range of double. Source: Vadhan 2017, "The Complexity of Differential Privacy",
+/// Lemma 2.2.
 std::optional<double> vadhan_epsilon(const Composition& composition, std::uint64_t k, double delta,
                                      const AccountantOptions& options = {});
 

@@ -88,7 +88,7 @@ class ProfileTable {
 
 // ---- Envelopes of lines.
 
-/// The line a - b w.
+/// A line; its value at w is a - b w.
 struct Line {
   double a = 0.0, b = 0.0;
 };
@@ -117,7 +117,8 @@ std::vector<Line> upper_envelope(std::vector<Line> lines) {
 struct Cells {
   std::vector<double> v;      ///< ends of the intervals, ascending from 0 to 1
   std::vector<double> above;  ///< upper bound on f'(1 - v[i])
-  /// lower bound on f'(p (1 - v[i])), where p is the argument p_success of cells_of()
+  /// lower bound on f'(p (1 - v[i])), p being the probability that a training does not fail
+  /// (argument p_success of cells_of())
   std::vector<double> below;
 };
 
@@ -339,7 +340,8 @@ struct Selection::State {
   RepetitionBounds q;
   ProfileTable profile;
   std::array<Direction, 2> directions;  ///< for adding and for removing a unit of privacy
-  /// bounds given that no training fails, for Renyi divergences; unused if q.failure = 0
+  /// bounds under the condition that no training fails; only for Renyi divergences and q.failure >
+  /// 0
   std::array<Direction, 2> without_failure;
   std::size_t cells;
   /// Renyi divergence of one training (Q) at each order computed so far
@@ -354,10 +356,11 @@ struct Selection::State {
     if (q.divergence && q.failure > 0.0) prepare_failure();
   }
 
-  /// Prepares Renyi bounds if Q's divergence fails with probability p. Then Q = (1 - p) Q0 + p Q1,
-  /// and the divergence is that of Q0. With f(x) = E[x^K], K the number of trainings, no training
-  /// is a Q1 with probability f(1 - p); then A is a selection among runs of Q0 with generating
-  /// function f((1 - p) x) / f(1 - p).
+  /// Computes `without_failure` for a Q whose divergence does not hold with probability p. Such a Q
+  /// is a mixture (1 - p) Q0 + p Q1, where Q0 has the divergence. With f(x) = E[x^K], K the number
+  /// of trainings, no training is a run of Q1 with probability f(1 - p). Under this condition A is
+  /// a selection among runs of Q0, and their number has generating function f((1 - p) x) / f(1 -
+  /// p). Also sets `failure`, a bound on the probability that some training is a run of Q1.
   void prepare_failure() {
     const double p_success = 1.0 - q.failure;
     failure = std::fmin(1.0, stopping.mean() * q.failure * kOutward);

@@ -60,7 +60,8 @@ double mean_of(const StoppingLaw& law) {
   return first / sum;
 }
 
-/// Returns the smallest power of two with P(K > cap) < 2^-50, at most kMaxRepetitions.
+/// Returns the smallest power of two with P(K > cap) < 2^-50, at most kMaxRepetitions. K: the
+/// number of trainings, truncated negative binomial with parameters eta and gamma.
 std::uint64_t automatic_cap(double eta, double gamma) {
   double weight = 1.0, sum = 1.0;
   for (std::uint64_t k = 1; k < kMaxRepetitions; ++k) {

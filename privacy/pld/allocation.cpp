@@ -25,7 +25,8 @@ constexpr double kRounding = 0x1p-53;
 /// Upper bound on the sum of all products of probabilities that underflow when two tables are
 /// added: there are fewer than 10^8, each below 10^-307.
 constexpr double kUnderflow = 1e-299;
-/// Largest likelihood ratio in a table. Products below 10^-307 then lose at most 10^-90 of a mean.
+/// Largest likelihood ratio in a table. It is so small that products of probabilities that
+/// underflow (kUnderflow) change the mean of a sum of ratios by less than 10^-90 of it.
 constexpr double kMaxRatio = 1e100;
 constexpr std::size_t kMaxTables = 16;
 
@@ -101,10 +102,10 @@ class OneStep {
     return std::ceil((end - begin) / longest);
   }
   /// Integrates over a cell, by Gauss' rule with ten points on each of parts_of() parts. The parts
-  /// are so short that the rule's error is below the rounding error. Bernstein's bound for an
-  /// ellipse with parameter 20, which reaches five lengths of a part beyond it: the integrands are
-  /// at most e^10 times as large there as inside, and 20^-20 of that is below 1e-21. All terms are
-  /// positive.
+  /// are so short that the rule's error is below the rounding error. This follows from Bernstein's
+  /// bound for an ellipse with parameter 20, which reaches five lengths of a part beyond the part:
+  /// there the integrands are at most e^10 times as large as inside, and 20^-20 of that is below
+  /// 1e-21. All terms are positive, so nothing cancels.
   Cell integrate(double begin, double end) const {
     using Rule = boost::math::quadrature::gauss<double, 10>;
     const double width = end - begin;

@@ -91,9 +91,9 @@ double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
   return tilt;
 }
 
-/// Returns the tilt at which low_enough(moments, tilt) changes from true to false, by bisection.
-/// Tilts above 40 / (standard deviation of the loss) are never useful; a Gaussian needs a few /
-/// deviation.
+/// Returns the tilt at which low_enough(moments, tilt) changes from true to false, by bisection
+/// over 1e-6 to 1e9. Larger tilts than 40 divided by the loss's standard deviation are never
+/// useful; a Gaussian loss needs a few units divided by it.
 template <class Moments, class LowEnough>
 static double bisect_tilt(const Moments& moments_at, const LowEnough& low_enough) {
   double low = std::log(1e-6), high = std::log(1e9);
@@ -288,8 +288,8 @@ static std::pair<double, double> bisect(const LatticeSum& bound, double delta, d
   return {low, high};
 }
 
-/// Searches downwards from the upper bound `epsilon`, because the lower bound is good only near the
-/// mean of the tilted loss.
+/// Returns a lower bound on epsilon at delta. Searches downwards from the upper bound `epsilon`,
+/// because `at` gives good lower bounds only near the mean of the tilted loss.
 double ComposedLoss::lower_epsilon(const View& at, double epsilon, double delta) {
   const double from = std::fmin(epsilon, std::fmax(at.top, 0.0));
   for (double width = 1e-6 * from + 1e-12; epsilon > 0.0; width *= 2.0) {

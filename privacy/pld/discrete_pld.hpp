@@ -32,12 +32,12 @@ class DiscretePld {
  public:
   explicit DiscretePld(PrivacyLoss loss);
 
-  /// Refines the cells for use under exponential tilting by `tilt`. Halves cells until the chords
-  /// of the upper bound add about the fraction `tolerance` to the variance of the tilted loss, or
-  /// there are too many cells. Also halves a cell in the upper tail if it has more than the
-  /// fraction `share` of the probability of all losses above its lower end. Losses beyond the point
-  /// that is exceeded with probability `negligible` count as infinite in the upper bound, and are
-  /// omitted from the lower one.
+  /// Refines the cells for evaluation under exponential tilting by `tilt`. Halves cells until the
+  /// chords of the upper bound, which lie above the true curve, add about the fraction `tolerance`
+  /// to the variance of the tilted loss, or there are too many cells. In the upper tail also halves
+  /// a cell that has more than the fraction `share` of the probability of all losses above its
+  /// lower end. Losses beyond the point that is exceeded with probability `negligible` count as
+  /// infinite in the upper bound, and are omitted from the lower one.
   void refine(double tilt, double tolerance, double negligible, double share = 1.0);
 
   std::span<const Atom> upper() const { return upper_; }

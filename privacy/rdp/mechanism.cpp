@@ -119,8 +119,8 @@ struct Concentration {
   double operator()(const PoissonGaussian& m) const {
     return m.q == 0.0 ? 0.0 : gaussian(m.sigma, 1.0);
   }
-  /// If examples are added or removed, the distance is 2: an added example may displace another one
-  /// from the batch. If examples are replaced, sigma already refers to that largest change.
+  /// The distance of the two sums is 2 in both cases: an added example may displace another one
+  /// from the batch, and gaussian() counts a replacement as two changes.
   double operator()(const FixedSizeGaussian& m) const {
     return gaussian(m.sigma, replaces(neighbours) ? 1.0 : 2.0);
   }

@@ -52,8 +52,9 @@ class Mixture {
   double min_centre_ = 0.0, max_centre_ = 0.0;
 };
 
-/// log(A - 1) of a moment A, and the largest size of the exponents summed for it, which bounds its
-/// rounding error.
+/// log(A - 1) (value) for a moment A = E[(first / second)^alpha] of two densities under the second.
+/// magnitude: bound on the size of the exponents that were added up, from which the rounding error
+/// follows.
 struct LogExcess {
   double value = infinity;
   double magnitude = 0.0;

@@ -19,10 +19,10 @@
 namespace cudp::privacy {
 namespace {
 
-/// Returns log A at an integer order, where A = E[(1 + u)^alpha] (top of this file): A - 1 is the
-/// sum over m = 2..alpha of C(alpha, m) (1-q)^(alpha-m) q^m (e^x - 1) with x = m (m-1) / (2
-/// sigma^2). The binomial probabilities sum to 1, which removes the 1 from A; the terms of m = 0
-/// and 1 are 0.
+/// Returns log A at an integer order, where A = E[(1 + u)^alpha] with u = q (exp((2 z - 1) / (2
+/// sigma^2)) - 1), z ~ N(0, sigma^2). A - 1 is the sum over m = 2..alpha of C(alpha, m)
+/// (1-q)^(alpha-m) q^m (e^x - 1) with x = m (m-1) / (2 sigma^2). The binomial probabilities sum to
+/// 1, which removes the 1 from A; the terms of m = 0 and 1 are 0.
 double log_gaussian_moment(double q, double sigma, std::uint64_t alpha) {
   const double log_q = std::log(q), log_p = std::log1p(-q);
   const double curvature = 0.5 / sigma / sigma;
@@ -49,8 +49,9 @@ double log_gaussian_moment(double q, double sigma, std::uint64_t alpha) {
   return log_moment(sum.value(), magnitude);
 }
 
-/// Returns log A at any order, where A = E[(1 + u)^alpha] (top of this file), by the trapezoidal
-/// rule over x = z / sigma. Returns nullopt if the result is not accurate.
+/// Returns log A at any order, where A = E[(1 + u)^alpha] with u = q (exp((2 z - 1) / (2 sigma^2))
+/// - 1), z ~ N(0, sigma^2), by the trapezoidal rule over x = z / sigma. Returns nullopt if the
+/// result is not accurate.
 ///
 /// For a function analytic in the strip |Im x| < a the rule with step h has a relative error of
 /// about e^(a^2/2 - 2 pi a / h), because the normal density grows as e^(y^2 / 2) at a distance y
@@ -86,9 +87,10 @@ std::optional<double> log_moment_by_quadrature(double q, double sigma, double al
   return log_moment(log_excess, 0.5 * last * last + alpha * last / sigma);
 }
 
-/// Returns an upper bound on log A at a fractional order, where A = E[(1 + u)^alpha] (top of this
-/// file): log A is convex in alpha (Lyapunov), so linear interpolation between the neighbouring
-/// integer orders bounds it from above. log A = 0 at alpha = 1.
+/// Returns an upper bound on log A at a fractional order, where A = E[(1 + u)^alpha] with u = q
+/// (exp((2 z - 1) / (2 sigma^2)) - 1), z ~ N(0, sigma^2). log A is convex in alpha (Lyapunov), so
+/// linear interpolation between the neighbouring integer orders bounds it from above. log A = 0 at
+/// alpha = 1.
 double log_moment_by_convexity(double q, double sigma, double alpha) {
   const double below = std::floor(alpha), share = alpha - below;
   const auto n = static_cast<std::uint64_t>(below);

@@ -434,9 +434,10 @@ class Rules {
                        " gradients and " + std::to_string(choices) + " choices");
   }
 
-  /// Returns whether a noisy gradient of DP-AGD may have this noise multiplier. share: the rho of
-  /// the first gradient. If no step size helps, the gradient is measured again with gamma times its
-  /// rho, and later gradients have 1 + gamma times the rho.
+  /// Returns whether a noisy gradient of DP-AGD may have this noise multiplier: with rho = 1 / (2
+  /// sigma^2), whether rho is `share`, or share or gamma share times a power of 1 + gamma. share:
+  /// the rho of the first gradient. Whenever no step size helps, the gradient is measured again
+  /// with gamma times its rho, and later gradients have 1 + gamma times its rho.
   bool is_gradient_noise(double sigma, double share) const {
     const double gamma = s_.number("gamma");
     const double rho = 0.5 / (sigma * sigma);
