@@ -105,8 +105,9 @@ void check_uses(const AccountantFlags& o) {
                      " steps of an epoch, found " + std::to_string(*o.uses));
 }
 
-/// Checks the flags of random allocation, and computes --steps-per-epoch from --examples and
-/// --batch.
+/// Checks the flags used with --sampling allocation (each example is in a fixed number of random
+/// steps of an epoch), and computes --steps-per-epoch from --examples and --batch if these are
+/// given. Throws InputError.
 void fill_in_epoch(AccountantFlags& o) {
   const std::string with = "--sampling allocation";
   unused(with, "--q", o.q, "--n", o.n, "--interval", o.interval);

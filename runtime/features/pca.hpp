@@ -55,10 +55,11 @@ void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double si
 void whiten(Eigenpairs& pairs);
 
 /// Computes differentially private principal components of the data: [dimensions, d], one direction
-/// a row. The privacy cost is that of one Gaussian mechanism with noise multiplier sigma; `gate`
-/// draws its noise. whitened: whether components are scaled to equal variance, which costs no
-/// privacy. max_examples: public upper bound on the number of rows. If several ranks (processes)
-/// train together, all of them call this, each with its own range of the data.
+/// a row, with d numbers per example. The privacy cost is that of one Gaussian mechanism with noise
+/// multiplier sigma; `gate` draws its noise. whitened: whether components are scaled to equal
+/// variance, which costs no privacy. max_examples: public upper bound on the number of rows. If
+/// several ranks (processes) train together, all of them call this, each with its own range of the
+/// data.
 std::vector<float> dp_pca(const Dataset& data, double max_examples, int dimensions, bool whitened,
                           double sigma, Gate& gate, int threads, Ranks& ranks = alone());
 

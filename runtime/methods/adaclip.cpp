@@ -23,9 +23,9 @@ void check_tables(const Network& network) {
                        table->name);
 }
 
-/// Throws InputError if max_variance, h2 below, is too large for a network of d parameters. Of the
-/// transformed gradient x / scale, terms x^2 / scale^2 below 2^-126 are lost in float32. For all d
-/// parameters together they must be negligible: d^2 h2 <= 2^104 (the error of dense_square counts
+/// Throws InputError if max_variance is too large for a network of d parameters. Of the transformed
+/// gradient x / scale, terms x^2 / scale^2 below 2^-126 are lost in float32. For all d parameters
+/// together they must be negligible: d^2 max_variance <= 2^104 (the error of dense_square counts
 /// 2^-20 of its value).
 void check_variances(const Network& network, double max_variance) {
   const auto d = static_cast<double>(network.parameter_count);

@@ -51,8 +51,10 @@ double DpSgdQuantile::count_noise() const {
   return plan().noise_multiplier / (2.0 * std::sqrt(options().noise_share));
 }
 
-/// Makes steps `step` to `until` - 1. The engine counts clipped examples and updates the clipping
-/// norm; this function recomputes the norm from the released counts and compares.
+/// Makes steps `step` to `until` - 1. In each step the engine counts the clipped examples and
+/// updates the clipping norm; check_followed() then repeats the updates from the released counts
+/// and throws Error if a step used another norm. A gate with a release observer has the steps made
+/// one at a time, by train_watched().
 std::uint64_t DpSgdQuantile::train(std::uint64_t step, std::uint64_t until) {
   pass_gate(step, until);
   if (gate().release_observer() != nullptr) {

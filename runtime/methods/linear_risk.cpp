@@ -175,12 +175,12 @@ Vector LinearRisk::curvature_product(std::span<const double> p) {
   });
 }
 
-/// Derivation, for unit roundoff u, d = dimension and examples |v| <= 1. A margin v . w has an
-/// error of at most (d + 4) u |w|, which changes phi', the loss's derivative, by at most the
-/// curvature times that; computing the weighted phi' adds a few u. A term phi' v has three
-/// roundings. Summing a block's terms and the blocks takes at most kBlock + blocks additions, and
-/// each partial sum is at most n, the sum of the terms' norms. Everything is doubled to cover terms
-/// of second order.
+/// Bounds the rounding error of the risk's gradient, for unit roundoff u, d = dimension and
+/// examples |v| <= 1. A margin v . w has an error of at most (d + 4) u |w|, which changes phi', the
+/// loss's derivative, by at most the curvature times that; computing the weighted phi' adds a few
+/// u. A term phi' v has three roundings. Summing a block's terms and the blocks takes at most
+/// kBlock + blocks additions, and each partial sum is at most n, the sum of the terms' norms.
+/// Everything is doubled to cover terms of second order.
 double risk_rounding(const RiskSettings& settings, std::size_t dimension, double norm,
                      double unit) {
   const double n = settings.max_examples;
