@@ -113,7 +113,8 @@ struct ScatterLoad {
 /// is 1, adds the four quarters of each product; in the inverse transform this keeps every other
 /// pixel of the image, in both directions.
 struct ScatterFilter {
-  /// Fourier transforms of the images, [images, rows << level, columns << level].
+  /// Fourier transforms of the images, [images, rows << level, columns << level]. At level 1 they
+  /// have twice as many rows and columns as the output.
   const ComplexFloat* spectra;
   int images;
   const float* psi;  ///< wavelets' Fourier transforms [8, rows << level, columns << level]

@@ -194,13 +194,13 @@ struct RecurrentBlock : RecurrentTexts {
     return back ? Cell::kGates * a.hidden * a.plan.units : Cell::kGates * a.plan.units * row_pitch;
   }
 
-  /// Clears all of shared memory except U, and loads the texts' lengths. Returns the largest
-  /// length.
+  /// Clears all of shared memory except U, the weights of the states, and loads the texts' lengths.
+  /// Returns the largest length.
   __device__ __forceinline__ int begin() {
     return RecurrentTexts::begin(steps[0], a.plan.examples);
   }
 
-  /// Copies all of U to shared memory. Rows are padded with zeros.
+  /// Copies all of U, the weights of the states, to shared memory. Rows are padded with zeros.
   __device__ __forceinline__ void load_all() {
     const int all = Cell::kGates * a.hidden * row_pitch;
     for (auto i = static_cast<int>(threadIdx.x); i < all; i += static_cast<int>(blockDim.x)) {

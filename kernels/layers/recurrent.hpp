@@ -168,9 +168,9 @@ CUDP_HD std::int64_t tensor_lines(const RecurrentPlan& p, int gates, std::int64_
   if (!back) return gates * (p.is_resident ? hidden : p.units);
   return p.is_resident ? tensor_terms(gates, hidden, true) : p.terms;
 }
-/// Returns the distance between consecutive rows of U in shared memory [floats]. At once, a warp
-/// reads 8 rows of 4 neighbours in the forward pass, and 4 rows of 8 neighbours in the backward
-/// pass. With this distance all banks are used evenly.
+/// Returns the distance between consecutive rows of U, the weights of the states, in shared memory
+/// [floats]. At once, a warp reads 8 rows of 4 neighbours in the forward pass, and 4 rows of 8
+/// neighbours in the backward pass. With this distance all banks are used evenly.
 CUDP_HD std::int64_t tensor_pitch(const RecurrentPlan& p, std::int64_t hidden, bool back) {
   if (!back) return (p.is_resident ? rounded_up_to_8(hidden) : p.terms) + 4;
   const std::int64_t width = rounded_up_to_8(p.is_resident ? hidden : p.units);

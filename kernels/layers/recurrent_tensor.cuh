@@ -23,8 +23,8 @@ inline constexpr int kTensorExamples = 4;
 /// has. back: true for the backward pass.
 template <class Cell, bool back>
 struct TensorBlock : RecurrentTexts {
-  /// Number of sums per unit. Forward: U h, one for each gate. Backward: one, U transposed times
-  /// the deltas.
+  /// Number of sums per unit. U are the weights of the states h. Forward: one sum for each gate, U
+  /// h. Backward: one, U transposed times the deltas (gradients of the gates' pre-activations).
   static constexpr int kProducts = back ? 1 : Cell::kGates;
   using TensorSums = float[kProducts][kTensorUnits][kTensorExamples];
 
@@ -68,16 +68,16 @@ struct TensorBlock : RecurrentTexts {
     length = reinterpret_cast<std::int32_t*>(carry + a.hidden * pitch);
   }
 
-  /// Returns whether there is only one buffer of deltas. Then all threads must have read it before
-  /// any thread writes.
+  /// Returns whether there is only one buffer of deltas (gradients of the gates' pre-activations).
+  /// Then all threads must have read it before any thread writes.
   __device__ __forceinline__ bool must_wait() const { return steps[0] == steps[1]; }
 
   __device__ __forceinline__ int slab_floats() const {
     return static_cast<int>(device::tensor_lines(a.plan, Cell::kGates, a.hidden, back)) *
            weight_pitch;
   }
-  /// Clears all of shared memory except U, and loads the texts' lengths. Returns the largest
-  /// length.
+  /// Clears all of shared memory except U, the weights of the states, and loads the texts' lengths.
+  /// Returns the largest length.
   __device__ __forceinline__ int begin() {
     const int longest = RecurrentTexts::begin(steps[0], device::tensor_lengths(a.plan.examples));
     CUDP_UNROLL for (int n = 0; n < kTensorExamples; ++n) { own_length[n] = length[own(n)]; }
@@ -107,7 +107,8 @@ struct TensorBlock : RecurrentTexts {
            place_in_output(own(n), s);
   }
 
-  /// Copies all of U to shared memory. Rows and columns are padded with zeros.
+  /// Copies all of U, the weights of the states, to shared memory. Rows and columns are padded with
+  /// zeros.
   __device__ __forceinline__ void load_all() {
     const int rows = Cell::kGates * a.hidden;
     const int all = slab_floats();
@@ -119,8 +120,9 @@ struct TensorBlock : RecurrentTexts {
   }
 
   /// Calls body(offset in the slab, row of U, column of U) for each group of four numbers that this
-  /// thread copies of a slab, a part of U. round: first unit for which the slab has weights. term:
-  /// index of the first product of the units' sums in it. row is -1 if U has no such row.
+  /// thread copies of a slab. A slab is a part of U, the weights of the states. round: first unit
+  /// for which the slab has weights. term: index of the first product of the units' sums in it. row
+  /// is -1 if U has no such row.
   template <class Body>
   __device__ __forceinline__ void for_each_four(int round, int term, const Body& body) const {
     const int fours = (back ? a.plan.units : slab_terms) / 4;  // groups of four per line
@@ -183,8 +185,10 @@ struct TensorBlock : RecurrentTexts {
     return here;
   }
 
-  /// Multiplies U by `numbers`, the states (in the backward pass: deltas) of a step, for the
-  /// thread's units from `round` on. Writes the products to `sums`. All threads must call it.
+  /// Computes the thread's numbers of one step's product: U times the states, or in the backward
+  /// pass U transposed times the deltas. numbers: these states or deltas. round: first of the units
+  /// that the block computes at once. buffer: index of the slab's buffer (finish_slab). Writes the
+  /// products to `sums`. All threads must call it.
   __device__ __forceinline__ void multiply(const float* numbers, int round, int& buffer,
                                            TensorSums& sums) {
     CUDP_UNROLL for (int p = 0; p < kProducts; ++p) {

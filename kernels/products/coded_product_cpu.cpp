@@ -89,8 +89,9 @@ struct Run {
   const std::uint8_t* end;
 };
 
-/// At most kRows examples, grouped by the codes of their rows that one pass over the columns
-/// handles.
+/// At most kRows examples, grouped by the codes (indices of one-hot features that are 1) of their
+/// rows, for at most kCodes codes per row. An example is in one group for each of these codes.
+/// term: the examples' numbers, group by group.
 struct Runs {
   int count;
   Run run[kRows * kCodes];
@@ -131,8 +132,8 @@ void sort(const AddCodedOuter& a, const CodedRow<Code>& of, int k, int end, Runs
   }
 }
 
-/// Returns what must be subtracted from the bits of a sum of `terms` numbers y + kToUnits, so that
-/// the low bits are the sum of the rounded y.
+/// Returns `terms` times kToUnitsBits: what the constant kToUnits, added to each of `terms` floats
+/// to round it, adds to the sum of their bit patterns. The rest is the sum of the rounded floats.
 CUDP_INLINE VecU beyond_units(int terms) {
   return broadcast_u(static_cast<std::uint32_t>(terms) * static_cast<std::uint32_t>(kToUnitsBits));
 }

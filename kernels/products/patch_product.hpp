@@ -128,7 +128,7 @@ struct PackedWeight {
   std::int32_t terms;
   std::int32_t columns;
   std::int64_t packed_at;  ///< offset in PackWeights::packed
-  /// Whether the terms x columns weights stay in their original order and are only rounded.
+  /// Whether the weights are only rounded, and stay in their original order.
   bool keeps_order = false;
   AnyDivisor steps = {};  ///< patch_steps(terms); only if !keeps_order
 };

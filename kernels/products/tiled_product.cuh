@@ -149,9 +149,9 @@ __device__ __forceinline__ void add_plain_example(float scale, const Sums<T>& on
   }
 }
 
-/// Multiplies one example's gradient by factor / grid, rounds every number to an integer, and adds
-/// it to `units`. With coordinate-wise clipping the numbers are (g - mean) * inverse in place of
-/// the gradient's numbers g.
+/// Multiplies one example's gradient g by factor / grid, rounds every number to an integer, and
+/// adds it to `units`. With coordinate-wise clipping (AdaCliP) the vector that is multiplied is (g
+/// - mean) * inverse, with a mean and an inverse scale for each coordinate.
 template <class T>
 __device__ __forceinline__ void add_example(const WeightGradientSum& a, float factor,
                                             const Sums<T>& one, UnitSums<T>& units) {

@@ -17,7 +17,8 @@ constexpr std::int64_t kPair = 2 * std::int64_t{kLanes};
 /// within a block, and in double across blocks.
 constexpr std::int64_t kNormBlock = 1024;
 
-/// Returns the sum of w(i)^2 over i < n, where w(i) is a SIMD vector that starts at number i.
+/// Returns the sum of the squares of n numbers. w(i) returns a SIMD vector of the numbers from
+/// index i on.
 template <class W>
 CUDP_INLINE float sum_of_squares(std::int64_t n, const W& w) {
   double total = 0.0;
