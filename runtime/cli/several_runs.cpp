@@ -111,10 +111,11 @@ privacy::RunSpending as_chosen(const privacy::RunSpending& spending,
   return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
 }
 
-/// Returns the spendings of runs that were all fixed before the first of them started. A run whose
-/// steps depend on its noisy number of examples was not fixed, so it counts as in `chosen`. Random
-/// allocation has only a privacy loss distribution; if it occurs and another run has none, `chosen`
-/// is returned.
+/// Returns the spendings of runs that were all fixed before the first of them started. chosen: the
+/// same runs' spendings if each may have been chosen after looking at others (as_chosen). A run
+/// whose steps depend on its noisy number of examples was not fixed, so its entry in `chosen` is
+/// used. Random allocation has only a privacy loss distribution; if it occurs and another run has
+/// none, `chosen` is returned.
 std::vector<privacy::RunSpending> as_fixed_ahead(const std::vector<privacy::RunSpending>& spendings,
                                                  const std::vector<privacy::RunSpending>& chosen,
                                                  std::uint64_t group) {
