@@ -210,9 +210,9 @@ struct RecurrentBlock : RecurrentTexts {
     }
   }
 
-  /// Starts to copy a slab, the part of U that plan.units units from `unit` on need, to buffer `to`
-  /// (0 or 1): in the forward pass their rows, gate by gate; in the backward pass their columns.
-  /// finish_slab() waits for it.
+  /// Starts to copy a slab to buffer `to` (0 or 1): the part of U, the weights of the states, that
+  /// plan.units units from `unit` on need. In the forward pass these are their rows, gate by gate;
+  /// in the backward pass their columns. finish_slab() waits for the copy.
   __device__ __forceinline__ void start_slab(int unit, int to) {
     float* const slab = weights + to * slab_floats();
     const int width = back ? a.plan.units : row_pitch;
@@ -240,9 +240,10 @@ struct RecurrentBlock : RecurrentTexts {
     }
   }
 
-  /// Waits, for all threads, until the slab (part of U) whose copy was started last has arrived,
-  /// and returns it. Starts to copy the next one, of the units from `next` on. `buffer` is the
-  /// index of the slab's buffer, 0 or 1; it becomes that of the next one.
+  /// Waits, for all threads, until the slab whose copy was started last has arrived, and returns
+  /// it. A slab is a part of U, the weights of the states. Starts to copy the next slab, that of
+  /// the units from `next` on. `buffer` is the index of the slab's buffer, 0 or 1; it becomes that
+  /// of the next one.
   __device__ __forceinline__ const float* finish_slab(int next, int& buffer) {
     wait_for_copies();
     __syncthreads();

@@ -34,8 +34,8 @@ struct TensorBlock : RecurrentTexts {
   int example;       ///< first example of the thread, among the block's
   int warp_example;  ///< first example of the thread's warp
   int terms;         ///< number of products in each of these sums
-  /// Number of products of a sum for which a slab (the part of U in shared memory) has weights;
-  /// all, if U fits.
+  /// Number of products of a sum for which a slab has weights; all, if U, the weights of the
+  /// states, fits into shared memory. A slab is the part of U that is there.
   int slab_terms;
   int weight_pitch;  ///< distance between lines of U, or of a slab [floats]
   int pitch;         ///< distance between states or deltas in `steps` [floats]
@@ -145,8 +145,8 @@ struct TensorBlock : RecurrentTexts {
     }
   }
 
-  /// Starts to copy a slab (part of U; see for_each_four) to buffer `to`. finish_slab() waits for
-  /// it.
+  /// Starts to copy a slab, a part of U, the weights of the states, to buffer `to` (0 or 1). round,
+  /// term: which part, as in for_each_four(). finish_slab() waits for the copy.
   __device__ __forceinline__ void start_slab(int round, int term, int to) {
     float* const slab = weights + to * slab_floats();
     const bool in_fours =
@@ -164,9 +164,10 @@ struct TensorBlock : RecurrentTexts {
     });
   }
 
-  /// Waits, for all threads, until the slab whose copy was started last has arrived, rounds it to
-  /// TF32 and returns it. Starts to copy the next one. `buffer` is the index of the slab's buffer,
-  /// 0 or 1; it becomes that of the next one.
+  /// Waits, for all threads, until the slab (part of U, the weights of the states) whose copy was
+  /// started last has arrived, rounds it to TF32 and returns it. Starts to copy the next one.
+  /// `buffer` is the index of the slab's buffer, 0 or 1; it becomes that of the next one. round,
+  /// term: which part the slab is, as in for_each_four().
   __device__ __forceinline__ const float* finish_slab(int round, int term, int& buffer) {
     float* const here = weights + buffer * slab_floats();
     wait_for_copies();
