@@ -36,6 +36,9 @@ bool close(double a, double b, double share = 1e-12) {
   return std::fabs(a - b) <= share * std::fmax(std::fabs(a), std::fabs(b));
 }
 
+/// Checks the releases that a certificate lists against the rules of its method, with the settings
+/// `s`. run() returns one line for each difference. Functions named of_... check one kind of method
+/// or number, and add their differences to wrong_.
 class Rules {
  public:
   Rules(const nlohmann::json& json, const StatedNumbers& c, const Settings& s)
@@ -113,8 +116,9 @@ class Rules {
            c_.size_noise);
   }
 
-  /// Starts left_, the list of releases that no rule has matched yet: all except those that every
-  /// run makes first, the noisy number of examples and the statistics for features.
+  /// Sets left_ to all releases of the certificate, then removes the two that every run makes
+  /// before its steps: the noisy number of examples and the statistics for features, if the
+  /// certificate states them.
   void begin() {
     left_ = c_.releases;
     if (c_.size_noise > 0.0) take("row count", privacy::Gaussian{c_.size_noise}, 1);
@@ -171,7 +175,7 @@ class Rules {
            "quantile's C_last, from C_least to C_most", q.min_clip_norm, last);
   }
 
-  /// Returns whether the method may multiply the first step's noise by `ratio` at step `step`.
+  /// Returns whether the method may add, at step `step`, the noise of the first step times `ratio`.
   bool fits(std::uint64_t step, double ratio) const {
     const auto t = static_cast<double>(step);
     if (is_method("dpsgd-decay"))
@@ -198,8 +202,10 @@ class Rules {
     return m == privacy::sampled_gaussian_mechanism(c_.q, sigma_of(m)) && sigma_of(m) > 0.0;
   }
 
-  /// Checks that the releases left are the planned steps, in order. If a random key was lost, some
-  /// steps may be listed twice.
+  /// Checks that left_, the releases that no rule has matched yet, are the planned steps of the
+  /// method, in order, each with the noise that the method gives it. If steps were charged again
+  /// because the run lost its random key, left_ has the repetitions, too: they were made with new
+  /// noise, so each is another release. repeated_steps() checks such a list, without its order.
   void of_steps() {
     double min = 1.0, max = 1.0;
     for (const Release& r : left_) {
@@ -231,8 +237,9 @@ class Rules {
     check_noise_over_time(min, max);
   }
 
-  /// Checks a run in which a random key was lost: steps that were charged again are planned steps,
-  /// and no planned step is missing.
+  /// Checks left_ for a run that lost its random key, and so repeated some steps with new noise.
+  /// Groups the releases by their noise, and checks that each noise is one that a planned step has,
+  /// and that it occurs at least as often as the planned steps have it.
   void repeated_steps() {
     std::map<double, std::uint64_t> stated;  // key: ratio to sigma
     for (const Release& r : left_)
@@ -277,8 +284,9 @@ class Rules {
     expect(close(max, most) || (may_be_cut && most >= max), "noise_over_time's most", max, most);
   }
 
-  /// Checks the releases of DPIS: an epoch begins with noisy sums of gradient norms, from which the
-  /// sampling rate and the noise of its steps follow.
+  /// Checks left_, the releases that no rule has matched yet, for method DPIS (importance
+  /// sampling). An epoch begins with noisy sums of gradient norms, from which the sampling rate and
+  /// the noise of the epoch's steps follow.
   void of_importance() {
     const privacy::Mechanism totals = privacy::Gaussian{c_.norm_total_noise};
     expect_close("norm_total_noise, from the row count", s_.number("dpis-total-noise") * c_.size,

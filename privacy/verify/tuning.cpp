@@ -41,9 +41,10 @@ bool includes(const std::vector<privacy::Release>& allowed,
   });
 }
 
-/// Returns whether `part`, the spending stated for a candidate's training, covers the released
-/// training. If the number of examples is counted once for all trainings, the part need not cover
-/// it.
+/// Returns whether `part`, the privacy that the certificate states for the training of one
+/// candidate of a tuning, is at least what the released training `c` spent. If the tuning released
+/// one noisy number of examples for all trainings (c.tuning->count), that number has its own part
+/// of the budget, so `part` only has to cover the rest of the training's releases.
 bool covers(const privacy::RunSpending& part, const StatedNumbers& c) {
   const bool counted_once = c.tuning->count.has_value();
   if (const auto* planned = std::get_if<privacy::PlannedRun>(&part.run))
@@ -64,8 +65,9 @@ bool covers(const privacy::RunSpending& part, const StatedNumbers& c) {
   return spent >= filter.limit() * (1.0 - 1e-9) && part.failure >= c.failure;
 }
 
-/// Returns whether `part`, the spending stated for a candidate's score, covers the released score:
-/// the figures of held-out rows.
+/// Returns whether `part`, the privacy that the certificate states for the score of one candidate
+/// of a tuning, is at least what the released score spent. The score is the noisy figures that were
+/// measured on held-out rows.
 bool covers_score(const privacy::RunSpending& part, const StatedNumbers& c) {
   if (const auto* planned = std::get_if<privacy::PlannedRun>(&part.run))
     return includes(planned->releases,
@@ -75,8 +77,9 @@ bool covers_score(const privacy::RunSpending& part, const StatedNumbers& c) {
          stated->delta >= c.holdout->delta;
 }
 
-/// Checks that the budget was divided by the rule for all tunings (4 % of epsilon and 10 % of delta
-/// for the number of examples), and that the released training used this noisy number.
+/// Checks how a tuning divided its budget (4 % of epsilon and 10 % of delta for the noisy number of
+/// examples, the other part for the selection), and that the released training used this noisy
+/// number. Adds a line to `wrong` for each difference.
 void check_count(const privacy::CountSplit& count, const StatedNumbers& c,
                  std::vector<std::string>& wrong) {
   const auto same = [&](const char* what, double expected, double found) {
