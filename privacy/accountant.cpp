@@ -83,8 +83,11 @@ struct Accountant::State {
   using Key = std::pair<Change, pld::AllocationGrid>;
   std::map<Key, pld::ComposedLoss> losses;
 
-  /// The deltas at which loss_epsilon() took epsilon from the cache, without making the
-  /// distribution of `losses`. loss() repeats that computation when it makes the distribution.
+  /// For each loss distribution that is not made yet: the delta at which loss_epsilon() took its
+  /// epsilon from the cache of known_epsilon(). There is one delta per key. A ComposedLoss keeps
+  /// intermediate results (views), on which its later answers depend. So when loss() makes the
+  /// distribution, it first computes epsilon at this delta. Later answers are then the same as
+  /// without the cache.
   std::map<Key, double> looked_up;
 
   /// Returns whether epsilon_lower counts epochs of random allocation, which needs a second table
