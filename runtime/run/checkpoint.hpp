@@ -10,9 +10,10 @@
 
 namespace cudp {
 
-/// Content of a checkpoint file: the state of a training; and its settings, model, program and a
-/// code of its data, which are compared when the run is resumed, so that it continues with the same
-/// program on the same data.
+/// Content of a checkpoint file. It has the state of a training, from which a resumed run
+/// continues. It also has the run's settings and model, the program's id, and an authentication
+/// code of the training set. These are compared when the run is resumed, so that the same program
+/// continues on the same data.
 struct Checkpoint {
   TrainingState training;
   std::uint64_t parameters = 0;  ///< number of parameters of the model
