@@ -190,9 +190,10 @@ class Evaluator {
   /// counts examples without a valid prediction.
   std::vector<std::uint64_t> confusion_;
   std::vector<Sum> bins_;
-  /// Counts examples by label (0 or 1) and by how many of kThresholds their probability reaches,
-  /// [2, kThresholds + 1]; then, [2], examples of each label without a probability. Empty unless
-  /// the model has two classes with probabilities.
+  /// Counts of examples, as one array of two parts. The first, [2, number of thresholds + 1], has
+  /// the number of examples with each label (0 or 1), by the number of thresholds in kThresholds
+  /// that their probability reaches. The second, [2], has the number of examples of each label
+  /// whose probability is NaN. Empty unless the model has two classes with probabilities.
   std::vector<std::uint64_t> reached_;
   bool not_a_number_ = false;         ///< at least one probability was NaN
   std::vector<float> probabilities_;  ///< probabilities of the current example

@@ -78,7 +78,8 @@ double mu_of_training(const TrainConfig& config, const TrainingSize& size) {
   return rate * std::sqrt(steps_of(config, size)) / *config.sigma;
 }
 
-/// Returns the mean over the steps of the factor that the schedule puts on the learning rate.
+/// Returns the mean over all steps of the factor with which the learning-rate schedule multiplies
+/// lr. It is computed from at most 1,000 steps, evenly spaced.
 double mean_factor(const TrainConfig& config, const TrainingSize& size) {
   TrainConfig unit = config;
   unit.lr = 1.0;
@@ -163,9 +164,12 @@ std::string rows_text(const TrainingSize& size) {
   return fmt::format("{}{:.0f} rows", size.is_public() ? "" : "about ", size.value);
 }
 
-/// Returns a message for a method whose learning rate must be chosen by the user. It states the
-/// product of lr and clip, which determines the step length, because some of these methods have no
-/// clip.
+/// Returns a message for a method whose learning rate must be chosen by the user
+/// (MethodEntry::own_tuning is not empty). Returns "" if the user has set --lr, if the method needs
+/// no choice of its own, or if the model is not a linear model of a table. The message states with
+/// which settings the default method would start: batch size, number of steps or epochs, ema, and
+/// the product of lr and clip. It states the product alone, because some of these methods have no
+/// clipping norm.
 std::string own_tuning_line(const TrainConfig& config, const TrainingSize& size,
                             const Dataset& format, const Network& network) {
   const MethodEntry& method = method_entry(config.method);
