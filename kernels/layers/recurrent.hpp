@@ -127,8 +127,9 @@ CUDP_HD std::int64_t state_pitch(std::int64_t hidden) {
   const std::int64_t fours = (hidden + 3) / 4;
   return 4 * (fours % 2 == 0 ? fours + 1 : fours);
 }
-/// Returns the distance between consecutive hidden units in arrays that have one number per unit
-/// and example of a block [floats]: an odd multiple of four, to avoid bank conflicts.
+/// Returns the distance in floats between the numbers of consecutive hidden units in an array in
+/// shared memory that has one number per unit and text. `examples` is the number of texts of a
+/// block. The distance is an odd multiple of four, which avoids bank conflicts.
 CUDP_HD std::int64_t example_pitch(std::int64_t examples) {
   return 4 * (examples / 4 % 2 == 0 ? examples / 4 + 1 : examples / 4);
 }
@@ -168,23 +169,26 @@ CUDP_HD std::int64_t tensor_lines(const RecurrentPlan& p, int gates, std::int64_
   if (!back) return gates * (p.is_resident ? hidden : p.units);
   return p.is_resident ? tensor_terms(gates, hidden, true) : p.terms;
 }
-/// Returns the distance between consecutive rows of U, the weights of the states, in shared memory
-/// [floats]. At once, a warp reads 8 rows of 4 neighbours in the forward pass, and 4 rows of 8
-/// neighbours in the backward pass. With this distance all banks are used evenly.
+/// Returns the distance in floats between consecutive rows of U, the weights of the states, in
+/// shared memory. A warp reads 4 neighbouring floats of 8 rows at once in the forward pass, and 8
+/// neighbouring floats of 4 rows in the backward pass. With this distance all banks are used
+/// evenly.
 CUDP_HD std::int64_t tensor_pitch(const RecurrentPlan& p, std::int64_t hidden, bool back) {
   if (!back) return (p.is_resident ? rounded_up_to_8(hidden) : p.terms) + 4;
   const std::int64_t width = rounded_up_to_8(p.is_resident ? hidden : p.units);
   return width / 8 % 2 == 0 ? width + 8 : width;
 }
-/// Returns the distance between consecutive states (backward: gradients of pre-activations) in
-/// arrays that have one number per example of the block [floats]. It avoids bank conflicts.
+/// Returns the distance in floats between two consecutive rows of an array in shared memory.
+/// Forward: a row is one hidden state for each of the block's `examples` texts. Backward: a row is
+/// the gradient of one pre-activation for each of them. The distance avoids bank conflicts: it is
+/// examples + 8, or 8 if there are 8 texts.
 CUDP_HD std::int64_t tensor_example_pitch(std::int64_t examples) {
   return examples == 8 ? 8 : examples + 8;
 }
-/// Returns the number of buffers in shared memory for a step's states (backward: the gradients of
-/// the gates' pre-activations). Usually two, for the step that is read and the one that is written.
-/// In the backward pass one is enough if all units are computed at once: values are then replaced
-/// only after all threads have read them.
+/// Returns how many copies shared memory has of the states of a step (backward: of the gradients of
+/// its gates' pre-activations). Usually there are two, one that the step reads and one that it
+/// writes. In the backward pass one is enough if all units are computed at once, because a value is
+/// then replaced only after all threads have read it.
 CUDP_HD int tensor_buffers(const RecurrentPlan& p, std::int64_t hidden, bool back) {
   return back && hidden <= p.units ? 1 : 2;
 }

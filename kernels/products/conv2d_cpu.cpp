@@ -18,8 +18,9 @@ namespace {
 constexpr int kForwardPixels = 14;  // + 8 weights + 1 input: 23 registers
 constexpr int kWeightPixels = 7;    // vectors of dy, + 2 rows of 8 sums + 2 inputs: 25 registers
 
-/// Computes R neighbouring pixels of one output row and writes them to y, for a kernel K x K with
-/// stride S. x: first input pixel; rows of the input are x_row floats apart. w: weights.
+/// Computes R neighbouring pixels of one output row, for a kernel of K x K pixels with stride S,
+/// and writes them to y, kLanes output channels per pixel. x: first input pixel under the kernel;
+/// rows of the input are x_row floats apart. w: weights, [K, K, kLanes]. bias: [kLanes].
 template <int K, int S, int R>
 void forward_pixels(const float* x, std::int64_t x_row, const float* w, Vec bias, float* y) {
   Vec acc[R];
@@ -43,8 +44,10 @@ void forward_pixels(const float* x, std::int64_t x_row, const float* w, Vec bias
   for (int p = 0; p < R; ++p) store(y + std::ptrdiff_t{p} * kLanes, acc[p]);
 }
 
-/// Adds the weight gradient of R pixels of one output row to acc[rows][K], for kernel rows ky .. ky
-/// + Rows - 1: the sums of x dy, with x the input and dy the gradient of the output.
+/// Adds to acc what R neighbouring pixels of one output row contribute to the weight gradient: for
+/// kernel row r of Rows, and each of its K positions, the sum of x dy. x: first input pixel under
+/// row 0. dy: gradient of the R output pixels, [R, kLanes]. acc: [Rows][K], kLanes output channels
+/// each.
 template <int K, int S, int R, int Rows>
 CUDP_INLINE void weight_pixels(const float* x, std::int64_t x_row, const float* dy,
                                Vec (&acc)[Rows][K]) {
@@ -118,8 +121,10 @@ void weight_rows(const Convolution& c) {
   if constexpr (K % 2 != 0) weight_kernel_rows<K, S, 1>(c, ky);
 }
 
-/// Calls way3, way5 or way8, the implementation of convolutions with few channels for this kernel's
-/// width and stride. Returns false if there is none.
+/// Calls the function that is specialised for the kernel's size and stride, if there is one: way3
+/// for 3 x 3 with stride 1, way5 for 5 x 5 with stride 1, way8 for 8 x 8 with stride 2. Each of
+/// them takes `c` and does the whole work. Returns false, and calls none, if the input has more
+/// than one channel, the output more than kLanes, or the kernel another size or stride.
 template <class Way3, class Way5, class Way8>
 bool narrow(const Convolution& c, Way3 way3, Way5 way5, Way8 way8) {
   if (c.in.stride != 1 || c.out.stride != kLanes) return false;
