@@ -10,10 +10,10 @@ namespace cudp {
 /// knows.
 struct ReleasedSum {
   std::uint64_t step;
-  std::span<const float> sum;  ///< [d], sum of the batch's contributions plus noise
-  /// Sum of the contributions of the examples that are not canaries, [d]. It is not public. But
-  /// batches are Poisson samples, so the privacy bound holds even against an attacker who knows all
-  /// other examples and which of them were drawn.
+  std::span<const float> sum;  ///< sum of the batch's contributions plus noise, [d]
+  /// Sum of the contributions of the examples that are not canaries, [d], with one number per
+  /// trained parameter. It is not public. But batches are Poisson samples, so the privacy bound
+  /// holds even against an attacker who knows all other examples and which of them were drawn.
   std::span<const float> ordinary;
   double max_norm;   ///< bound on the L2 norm of one example's contribution to one layer's sum
   double noise_std;  ///< standard deviation of the noise on each number
@@ -23,10 +23,10 @@ struct ReleasedSum {
 /// with a chosen gradient) in the training set, and a callback that receives the released sums. A
 /// model trained with canaries must not be published.
 struct AuditTap {
-  /// One index of a parameter for each canary. The last examples of the training set are the
-  /// canaries, in this order. Whatever data such an example has, its gradient is kCanaryGradient at
-  /// the given parameter and 0 elsewhere. Otherwise it is treated like any other gradient: its
-  /// example is sampled, and it is transformed, clipped or accepted, rounded and summed.
+  /// One parameter index for each canary. The last examples of the training set are the canaries,
+  /// in this order. Whatever data such an example has, its gradient is kCanaryGradient at the given
+  /// parameter and 0 elsewhere. Canaries are sampled like other examples. Their gradients are
+  /// transformed, clipped or accepted, rounded and added like other gradients.
   std::vector<std::uint32_t> canaries = {};
   /// Function that is called with the released sum of every step. May be empty.
   std::function<void(const ReleasedSum& sum)> released = {};

@@ -14,7 +14,8 @@ constexpr int kMinMajor = 8;  // oldest compute capability that the build has co
 const Backend* cuda_of_tests = nullptr;
 bool is_found_by_tests = false;
 
-/// Returns the end of the message if no CUDA device was found.
+/// Returns what an error message states as found if the requested CUDA device does not exist.
+/// devices: the machine's CUDA devices.
 std::string none_of(const std::vector<DeviceInfo>& devices) {
   return built_with_cuda() || !devices.empty() ? "none" : "a build without the CUDA backend";
 }

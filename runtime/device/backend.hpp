@@ -20,16 +20,17 @@ using EngineFactory =
 /// it.
 struct Backend {
   std::string name;  ///< "cpu" or "cuda"
-  /// Returns in which order the backend adds up the squares of a gradient to get its norm. The
-  /// bound on the rounding error of norms depends on it.
+  /// Returns a description of how the backend adds up the squares of a gradient to get its norm.
+  /// The bound on the rounding error of norms depends on it.
   std::function<Arithmetic(const Network& network)> arithmetic;
   EngineFactory make_engine;
   /// Returns the precision of the matrix products that the backend uses for a network. requested:
   /// the user's setting. transforms: whether gradients are transformed before they are clipped
   /// (coordinate-wise clipping).
   std::function<Precision(const Network& network, Precision requested, bool transforms)> precision;
-  /// Computes the scattering features (fixed wavelet features) of images. threads: number of
-  /// threads, on the CPU only. done: called with the progress.
+  /// Computes the scattering features (fixed wavelet features) of images: [number of images, size
+  /// of scattered_shape(shape)]. threads: number of threads, on the CPU only. done: called with the
+  /// share of the work that is done.
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;
   /// Makes an engine that computes sums for a linear model of two classes, over the whole training

@@ -9,13 +9,15 @@
 namespace cudp {
 namespace {
 
-/// Number of examples that a thread takes at a time, a multiple of 256 (a tile of random words).
+/// Number of consecutive examples for which a thread draws at a time (a range), a multiple of 256
+/// (a tile of random words).
 constexpr std::int64_t kRange = std::int64_t{64} * 256;
 
-/// Maximum number of batches that are allocated ahead.
+/// Maximum number of batches that allocate() draws at once.
 constexpr std::uint64_t kMaxBatches = std::uint64_t{1} << 16;
 
-/// Maximum number of tasks of a draw, each of which draws consecutive ranges.
+/// Maximum number of tasks into which a draw is divided. Each task draws for one or more
+/// consecutive ranges of kRange examples.
 constexpr std::size_t kMaxTasks = 64;
 
 std::size_t ranges(std::int64_t n) { return static_cast<std::size_t>((n + kRange - 1) / kRange); }
@@ -40,7 +42,9 @@ std::span<const std::uint32_t> BatchDraws::draw(std::uint64_t step, const Draw& 
   return drawn_;
 }
 
-/// Writes the numbers that a step draws independently of one another to drawn_.
+/// Draws a batch in which each example is drawn independently of the others (Poisson or importance
+/// sampling). Writes the examples' sampling indices (Numbering), relative to numbering_.begin(), to
+/// drawn_. norms: stored gradient norm of each example, for importance sampling.
 void BatchDraws::draw_each(std::uint64_t step, const Draw& draw, std::span<const float> norms) {
   const auto* const poisson = std::get_if<Poisson>(&draw);
   const auto* const candidates = std::get_if<Candidates>(&draw);
@@ -76,7 +80,9 @@ void BatchDraws::draw_each(std::uint64_t step, const Draw& draw, std::span<const
   for (const auto& part : parts_) drawn_.insert(drawn_.end(), part.begin(), part.end());
 }
 
-/// Writes the numbers that are allocated to a step to drawn_.
+/// Random allocation: writes the sampling indices (Numbering) of the examples in the batch of this
+/// step, relative to numbering_.begin(), to drawn_. Draws the batches of the step's epoch first if
+/// they are not drawn yet.
 void BatchDraws::draw_allocated(const Allocation& allocation, std::uint64_t step) {
   const std::uint64_t number = step / allocation.steps;
   const std::uint64_t in_epoch = step % allocation.steps;

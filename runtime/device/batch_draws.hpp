@@ -53,9 +53,11 @@ class BatchDraws {
   }
   void draw_each(std::uint64_t step, const Draw& draw, std::span<const float> norms);
   void draw_allocated(const Allocation& allocation, std::uint64_t step);
-  /// Random allocation: draws the batches of consecutive steps of epoch `number`, from its step
-  /// `begin` on: as many steps as have at most kMaxAllocated examples together. steps: number of
-  /// steps of the epoch.
+  /// Random allocation: draws the batches of consecutive steps of an epoch, and stores them in
+  /// epoch_. number: index of the epoch. steps: number of steps of the epoch. begin: first of the
+  /// steps, counted from the epoch's first. Draws all steps of the epoch if their batches are
+  /// expected to have at most kMaxAllocated examples together and there are at most kMaxBatches of
+  /// them; otherwise as many steps from `begin` on as are within these limits, but at least one.
   void allocate(std::uint64_t number, std::uint64_t steps, std::uint64_t begin);
 
   Generator generator_;

@@ -48,7 +48,8 @@ std::uint64_t Engine::norm_total(double max_norm, double grid) {
   return sum;
 }
 
-/// Calls run() for each step; the host counts, and updates the clipping norm.
+/// Runs the steps one by one with run(). After each step the host computes the noisy count and,
+/// from it, the clipping norm of the next step.
 FollowedSteps Engine::run_following(const StepRecipe& recipe, std::uint64_t first,
                                     std::span<const StepScalars> scalars, const ClipRule& rule,
                                     float clip, std::span<const std::int64_t> count_noise) {

@@ -12,7 +12,7 @@
 namespace cudp {
 namespace {
 
-/// Reads the features of an example into x.
+/// Writes the features of an example to x, [features].
 void read(const Dataset& data, std::size_t example, std::span<float> x) {
   if (!data.is_bytes()) {
     read_floats(data, example, x);
@@ -22,8 +22,8 @@ void read(const Dataset& data, std::size_t example, std::span<float> x) {
     x[j] = data.scale * static_cast<float>(data.byte_values()[example * x.size() + j]) + data.shift;
 }
 
-/// Writes example `example` of the data set as example `to` of `out`. buffer: [features],
-/// overwritten.
+/// Writes example `example` of the data set, with its label and norm, to slot `to` of the tiles of
+/// `out`. buffer: scratch memory, [features].
 void put(const Dataset& data, std::size_t example, std::size_t to, std::span<float> buffer,
          LinearData& out) {
   const auto d = static_cast<std::size_t>(out.d);

@@ -19,14 +19,14 @@ using Field = std::vector<Complex>;  // complex image or spectrum, [rows, column
 // Kymatio's rounded pi. The filters are Kymatio's, so that features can be compared with published
 // results: Morlet wavelets at two scales and kScatterAngles angles, and a Gaussian low-pass filter.
 constexpr double kKymatiosPi = 3.1415;
-/// Width of a wavelet's envelope along its wave, divided by the width across it.
+/// Length of a wavelet's envelope in the direction of the wave, divided by its length across.
 constexpr double kSlant = 4.0 / kScatterAngles;
 
 std::size_t area(int rows, int columns) {
   return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
 }
 
-/// Returns exp(-2 pi i k / n), k = 0..n-1.
+/// Returns the n complex roots of unity exp(-2 pi i k / n), for k = 0..n-1.
 std::vector<Complex> roots_of_unity(int n) {
   std::vector<Complex> roots;
   roots.reserve(static_cast<std::size_t>(n));
@@ -34,9 +34,10 @@ std::vector<Complex> roots_of_unity(int n) {
   return roots;
 }
 
-/// Computes the Fourier transform of `f` along one axis, in place: `lines` lines of n numbers that
-/// lie `step` apart. It is the plain sum in double, O(n^2), because tables are made once. Products
-/// are written out, because those of std::complex look for NaN; kSide lines are summed at a time.
+/// Computes, in place, the discrete Fourier transform of each of `lines` lines of `f`, each of n
+/// numbers. Line l begins at index l * line_step, and its numbers are `step` apart. Uses the plain
+/// sum in double, O(n^2), because tables are computed only once. Complex products are written out,
+/// because those of std::complex check for NaN. kSide lines are summed at a time.
 void transform_lines(Field& f, int n, int step, int lines, int line_step) {
   constexpr int kSide = 8;
   const std::vector<Complex> roots = roots_of_unity(n);
@@ -71,9 +72,11 @@ void transform_lines(Field& f, int n, int step, int lines, int line_step) {
   }
 }
 
-/// Returns a Gabor filter [rows, columns]: a Gaussian over an ellipse that is turned by theta,
-/// times exp(i xi t) along theta. sigma: in pixels; xi: in radians per pixel. It is made periodic
-/// by adding five periods in each direction; beyond them the Gaussian is 0 in double.
+/// Returns a Gabor filter as an image [rows, columns]: a Gaussian with elliptic level lines, times
+/// the plane wave exp(i xi t), where t is a pixel's coordinate in the direction theta. sigma:
+/// standard deviation of the Gaussian in that direction [pixels]. theta: angle of the direction
+/// [radians]. xi: frequency of the wave [radians per pixel]. The filter is made periodic by adding
+/// five periods in each direction; beyond them the Gaussian is 0 in double.
 Field gabor(int rows, int columns, double sigma, double theta, double xi) {
   const double c = std::cos(theta);
   const double s = std::sin(theta);
@@ -98,10 +101,10 @@ Field gabor(int rows, int columns, double sigma, double theta, double xi) {
   return f;
 }
 
-/// Returns the Fourier transform of a Morlet wavelet: a Gabor filter minus the multiple of its
-/// envelope that makes its sum zero, so that a constant image gives 0. It is real because the
-/// filter is Hermitian. scale: 0 or 1, doubling sigma and halving the frequency; angle in [0,
-/// kScatterAngles).
+/// Returns the Fourier transform of a Morlet wavelet as an image [rows, columns]. The wavelet is a
+/// Gabor filter minus the multiple of its envelope that makes its sum zero, so that it maps a
+/// constant image to 0. The transform is real because the filter is Hermitian. scale: 0 or 1; 1
+/// doubles sigma and halves the frequency. angle: index of the direction, in [0, kScatterAngles).
 std::vector<double> morlet(int rows, int columns, int scale, int angle) {
   const double sigma = 0.8 * (1 << scale);
   constexpr int kMiddle = kScatterAngles / 2 - 1;
@@ -123,8 +126,8 @@ std::vector<double> morlet(int rows, int columns, int scale, int angle) {
   return real;
 }
 
-/// Returns the low-pass filter's Fourier transform along one axis of n numbers. The filter is the
-/// product of those of both axes.
+/// Returns the Fourier transform, n real numbers, of the low-pass filter along an axis of n pixels.
+/// The filter of an image is the product of the filters along its two axes.
 std::vector<double> low_pass_spectrum(int n) {
   const double sigma = 1.6;
   std::vector<double> g(static_cast<std::size_t>(n));
@@ -142,11 +145,12 @@ std::vector<double> low_pass_spectrum(int n) {
   return spectrum;
 }
 
-/// Returns ScatterTables::low_rows for one level of an axis that has n numbers at level 0: the
-/// low-pass filter around every fourth pixel, in blocks of kLowPassBlock outputs. Level 1 has every
-/// other pixel and so only the lower half of the frequencies. Output o is centred on pixel 4 (o +
-/// 1): the first and the last of the pixels that subsampling keeps lie in the padding and are left
-/// out.
+/// Returns ScatterTables::low_rows for one axis and level: the weights with which each output of
+/// the low-pass filter adds up the pixels of a line, in blocks of kLowPassBlock outputs. n: number
+/// of pixels of the padded axis at level 0. A line of level 1 has every other pixel, so only the
+/// lower half of the frequencies. outputs: number of outputs. Only every fourth pixel of level 0 is
+/// an output. Output o is centred on pixel 4 (o + 1), because the first and the last of these
+/// pixels are in the padding and are left out.
 std::vector<float> low_pass_table(int n, int level, int outputs) {
   const std::vector<double> full = low_pass_spectrum(n);
   const int size = n >> level;
@@ -171,12 +175,13 @@ std::vector<float> low_pass_table(int n, int level, int outputs) {
   return table;
 }
 
-/// Returns the length of an axis with Kymatio's padding for two scales: a multiple of 4 with at
-/// least 2 numbers on either side.
+/// Returns the length of an image axis of n pixels after Kymatio's padding for two scales: a
+/// multiple of 4, with at least 2 more pixels on either side.
 int padded(int n) { return ((n + 4) / 4 + 1) * 4; }
 
-/// Returns the index of the source of each number of a padded line: the border is reflected without
-/// repeating the edge.
+/// Returns, for each pixel of a padded axis, the index of the image pixel of which it is a copy:
+/// padded(n) indices from 0 to n - 1. n: number of pixels of the axis before padding. Pixels of the
+/// padding are reflections at the edge pixel, which is not repeated.
 std::vector<std::int32_t> reflected(int n) {
   const int size = padded(n);
   const int before = (size - n) / 2;
@@ -189,8 +194,8 @@ std::vector<std::int32_t> reflected(int n) {
   return from;
 }
 
-/// Returns the fewest radices from {8, 6, 5, 4, 3, 2} whose product is n; empty if there are none
-/// (or n is 1).
+/// Returns a shortest list of radices from {8, 6, 5, 4, 3, 2} whose product is n. Returns an empty
+/// list if there is none, or if n is 1.
 std::vector<int> small_radices(int n) {
   std::vector<int> best;
   for (const int r : {8, 6, 5, 4, 3, 2}) {
@@ -206,8 +211,9 @@ std::vector<int> small_radices(int n) {
 /// Returns whether the kernel has unrolled code for this radix. Other radices use a table of roots.
 bool has_butterfly(int radix) { return radix <= 6 || radix == 8; }
 
-/// Returns the radices of the stages of a transform of n numbers: few unrolled ones, then the prime
-/// factors from 7 on.
+/// Returns the radices of the stages of a Fourier transform of n numbers; their product is n. First
+/// come as few radices as possible for which the kernel has unrolled code, then the prime factors
+/// of n from 7 on.
 std::vector<int> radices(int n) {
   int rest = n;  // n without its factors 2, 3 and 5
   for (const int p : {2, 3, 5})

@@ -6,8 +6,9 @@
 
 namespace cudp {
 
-/// Tables of a Fourier transform of n numbers: the factors of n, one per stage of the transform,
-/// and the twiddle factors. Owns their memory.
+/// Tables for a Fourier transform of n numbers: the radix of each stage (their product is n), the
+/// twiddle factors, and the roots of unity for radices without unrolled code. Owns the memory to
+/// which plan() points.
 class FourierTables {
  public:
   explicit FourierTables(int n);

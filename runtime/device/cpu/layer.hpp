@@ -14,10 +14,10 @@ namespace cudp::cpu {
 class Workspace;
 struct Coordinates;
 
-/// Array to which gradients are added, in the order of the packed weights, [Storage::packed].
-/// Usually it is `units`, integers: each number of a clipped gradient is multiplied by
-/// inverse_grid, rounded, and added. If `plain` is not null, unrounded floats are added there
-/// instead, for the gradient of a single example.
+/// Array to which a layer's gradients are added, in the order of the packed weights,
+/// [Storage::packed]. If `plain` is null, the array is `units`: each number of a clipped gradient
+/// is multiplied by inverse_grid, rounded to an integer, and added. Otherwise it is `plain`:
+/// unrounded floats are added, for the gradient of a single example.
 struct GradientSum {
   std::int32_t* units = nullptr;
   float inverse_grid = 0.0f;  ///< 1 / grid, a power of two
@@ -41,8 +41,9 @@ std::int32_t narrow(std::int64_t n);
 /// edge.
 struct CpuEdge {
   ImageLayout layout;
-  std::int64_t value = 0;     ///< offset of the values in one example's activations
-  std::int64_t gradient = 0;  ///< offset of their gradients, in one of two arrays (keeps_gradients)
+  std::int64_t value = 0;  ///< offset of the values in one example's activations
+  /// Offset of their gradients, in one of the two arrays of gradients (keeps_gradients).
+  std::int64_t gradient = 0;
   /// Whether the gradients of these activations are stored for all examples that a thread processes
   /// at once; otherwise only for the current example.
   bool keeps_gradients = false;
@@ -59,23 +60,25 @@ struct CpuEdge {
 /// the offset of each parameter in the arrays of weights. Each layer reserves its own part of every
 /// array.
 struct Storage {
-  std::int64_t values = 0;     ///< activations of each example in flight
-  std::int64_t gradients = 0;  ///< gradients with respect to activations, of the current example
-  /// Size per example of the gradients of those activations for which they are stored for all
+  std::int64_t values = 0;  ///< floats per example of the activations
+  /// Floats of the gradients with respect to activations, for the current example only.
+  std::int64_t gradients = 0;
+  /// Floats per example of those gradients with respect to activations that are stored for all
   /// examples that a thread processes at once (CpuEdge::keeps_gradients).
   std::int64_t kept_gradients = 0;
-  std::int64_t packed = 0;  ///< weights, in the order in which forward products read them
-  /// Size of the second copy of the weights, in the order in which the products that compute
+  /// Floats of the weights, in the order in which forward products read them.
+  std::int64_t packed = 0;
+  /// Floats of the second copy of the weights, in the order in which the products that compute
   /// gradients of inputs read them.
   std::int64_t transposed = 0;
-  /// Size of the parameter gradient of the current example, for layers that store it as a whole.
+  /// Floats of the parameter gradient of the current example, for layers that store it as a whole.
   std::int64_t example_gradient = 0;
-  /// Size per example of the values that layers save in forward() for backward().
+  /// Floats per example of the values that layers save in forward() for backward().
   std::int64_t saved = 0;
   std::int64_t numbers = 0;  ///< scratch memory of integers, for the current example
-  /// Offset of each parameter in the packed and in the transposed copy of the weights: first of the
-  /// trained parameters, [d], then of those of frozen layers. transposed_offset is -1 for
-  /// parameters that the transposed copy does not have.
+  /// Offset of each parameter in the packed and in the transposed copy of the weights. The trained
+  /// parameters come first, then those of frozen layers. transposed_offset is -1 for parameters
+  /// that the transposed copy does not have.
   std::vector<std::int32_t> packed_offset;
   std::vector<std::int32_t> transposed_offset;
 
@@ -156,11 +159,11 @@ class CpuLayer {
   // pixels that it writes, so that nothing depends on the previous content of an example's memory.
 
   virtual void forward(Workspace& w, int first, int count) const = 0;
-  /// Writes the squared norm of the layer's parameter gradient for each example to w.norm(); if
-  /// w.coordinates is set, the norm after the transform of coordinate-wise clipping. Called before
-  /// the layer's own backward(). There is one exception: for layers with adds_by_example() that
-  /// process all examples of the thread together, it is called after the backward() of all these
-  /// layers.
+  /// Writes the squared norm of the layer's parameter gradient for each example to w.norm(). If
+  /// w.coordinates is set, that is the norm after the transform of coordinate-wise clipping. Called
+  /// before the layer's own backward(), with one exception: if the layer processes all examples of
+  /// the thread together and adds_by_example() is true, gradient() is called after the backward()
+  /// of all such layers.
   virtual void gradient(Workspace&, int, int) const {}
   /// Computes the gradient of the loss with respect to the layer's input. Called only if an earlier
   /// layer is trained, or if needs_backward() is true.

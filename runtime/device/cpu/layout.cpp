@@ -61,8 +61,9 @@ class LayoutBuilder {
     }
   }
 
-  /// Adds the output edge of layer `maker`. The border is that which the next layer requires,
-  /// layers that work in place skipped. Channels are padded to whole SIMD registers, except for an
+  /// Adds the edge to which layer number `maker` writes its output, of shape `s`. The border is as
+  /// wide as the layer that reads the edge requires; layers that work in place (overwrite their
+  /// input) do not count as readers. Channels are padded to whole SIMD registers, except for an
   /// input that the first layer reads unpadded.
   void add_edge(const Shape& s, bool is_sequence, std::size_t maker) {
     const auto& layers = l_.layers;

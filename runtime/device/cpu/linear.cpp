@@ -146,8 +146,8 @@ class CpuLinearEngine final : public LinearEngine {
               });
   }
 
-  /// Returns the threads' sums added up. They are integers below 2^53 in units of `grid`, so the
-  /// result is exact in any order.
+  /// Returns `count` sums. Each adds up the sums of all threads, which are integers below 2^53, so
+  /// that the result is exact in any order, and multiplies by `grid`.
   std::vector<double> collect(int count, double grid) const {
     std::vector<double> sums(static_cast<std::size_t>(count), 0.0);
     for (const std::vector<double>& total : totals_)

@@ -14,9 +14,11 @@
 
 namespace cudp::cpu {
 
-/// Sums clipped gradients of linear models with one output. For these models it replaces the code
-/// for general networks. It calls a single kernel per group of examples, which reads rows directly
-/// from the data set: floats, bytes, or the compact form with numbers and codes (CodedRows).
+/// Computes sums of clipped gradients for linear models with one output, in place of the code for
+/// general networks. A single kernel call per group of examples reads the rows directly from the
+/// data set: floats, bytes, or the compact form with numbers and codes (CodedRows). In this class,
+/// `features` is the number of features, `numbers` that of the features that CodedRows stores as
+/// numbers, and d = features + 1 the number of parameters: the weights, then the bias.
 class LinearSum {
  public:
   /// Returns whether this class supports the network: a single dense layer with one output, and a
@@ -28,11 +30,12 @@ class LinearSum {
   LinearSum(const Network& network, const CpuLayout& layout, const CpuKernels& kernels,
             std::span<const float> class_weights, int threads);
 
-  /// Computes the sum of the examples' clipped gradients and writes it to sum [Storage::packed], as
-  /// integer multiples of the grid, the power of two 1 / use.inverse_grid. The result does not
-  /// depend on the number of threads. data: any data set without texts. examples: indices of the
-  /// batch's examples. parameters: [d]. Adds the examples' losses, gradient norms and counts, which
-  /// are private, to *diagnostics unless that pointer is null.
+  /// Computes the sum of the clipped gradients of a batch. Writes it to `sum`, an array of
+  /// Storage::packed integers in the order of the packed weights. The integers count multiples of
+  /// the grid, the power of two 1 / use.inverse_grid. The result does not depend on the number of
+  /// threads. data: any data set without texts. examples: indices of the batch's examples.
+  /// parameters: [d], weights and bias. Unless `diagnostics` is null, adds the examples' losses,
+  /// gradient norms and counts, which are private, to *diagnostics.
   void add_up(const Dataset& data, std::span<const std::uint32_t> examples,
               std::span<const float> parameters, const AddClipped& use, ThreadTeam& team,
               std::int64_t* sum, Diagnostics* diagnostics);
@@ -69,9 +72,11 @@ class LinearSum {
   /// thread.
   std::vector<FetchedExamples> fetched_;
   AlignedVector<std::int64_t> all_;
-  AlignedVector<float> weights_;         ///< [features + 1], zero from `features` on
-  AlignedVector<float> number_weights_;  ///< [numbers], weight of each number's feature
-  std::vector<LinearFacts> facts_;       ///< one per task
+  AlignedVector<float> weights_;  ///< [features + 1, padded], weights; zero from `features` on
+  /// [numbers, padded], weight of each feature that is stored as a number.
+  AlignedVector<float> number_weights_;
+  /// One per group of examples, i.e. per kernel call; empty without diagnostics.
+  std::vector<LinearFacts> facts_;
 };
 
 }  // namespace cudp::cpu

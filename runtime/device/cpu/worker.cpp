@@ -12,8 +12,8 @@
 namespace cudp::cpu {
 namespace {
 
-/// Maximum number of examples whose sum, in units of the grid, fits into 32 bits. Each number of an
-/// example is below kMaxUnits.
+/// Maximum number of examples whose sum, as a multiple of the grid, fits into 32 bits. Each number
+/// of an example is below kMaxUnits times the grid.
 constexpr std::size_t kMaxInUnits = 256;
 static_assert(2.0 * kMaxInUnits * kMaxUnits <= 0x1p31);
 

@@ -21,7 +21,7 @@ namespace cudp::cpu {
 struct MeasureNorm {};
 /// Use of an example's gradient: adds it, without clipping or rounding, to an array.
 struct AddWhole {
-  float* sum;  ///< [Storage::packed], gradient is added to it
+  float* sum;  ///< array of Storage::packed floats to which the gradient is added
 };
 /// Use of an example's gradient: clips it, multiplies it by inverse_grid, rounds it to integers and
 /// adds these to a sum. The integers are multiples of the grid, 1 / inverse_grid.
@@ -85,9 +85,10 @@ class Worker {
   void logits(const Dataset& data, std::span<const std::uint32_t> examples, const Weights& weights,
               float* out);
 
-  /// Computes one example's unclipped gradient and writes it to `out`, in the order of the packed
-  /// weights, [Storage::packed]. Writes the squared norm of each layer's part of it to
-  /// squared_norms, one per layer with trained parameters. Returns the example's loss.
+  /// Computes one example's unclipped gradient and writes it to `out`, an array of Storage::packed
+  /// floats in the order of the packed weights. Writes the squared norm of each trained layer's
+  /// part of the gradient to squared_norms, one number per trained layer. Returns the example's
+  /// loss.
   float gradient(const Dataset& data, std::uint32_t example, const Weights& weights, float* out,
                  float* squared_norms);
 
@@ -97,9 +98,9 @@ class Worker {
   std::int32_t* units() { return units_.data(); }
 
  private:
-  /// Splits the examples into parts that fit the workspace, and processes one part after the other.
-  /// For each part it sets up the workspace for `count` examples from index `first` on, and calls
-  /// body(first, count).
+  /// Splits `examples` (indices in the data set) into parts that fit the workspace, and processes
+  /// one part after the other. For each part it sets up the workspace, then calls body(first,
+  /// count): the part has `count` examples, from index `first` of `examples` on.
   template <class Body>
   void for_each_part(const Dataset& data, std::span<const std::uint32_t> examples,
                      const Weights& weights, const Body& body);
@@ -130,7 +131,8 @@ class Worker {
   const CpuLayout& layout_;
   std::span<const float> class_weights_;
   Workspace w_;
-  FetchedExamples fetched_;  ///< copies of the examples of a chunk, if their features are in a file
+  /// Copies of the examples of one call, if their features are in a file.
+  FetchedExamples fetched_;
   /// Indices in the whole data set of the examples that are processed now. If features are in a
   /// file, Workspace::examples are the indices of these examples in the copy fetched_ instead.
   std::span<const std::uint32_t> numbers_;

@@ -32,7 +32,7 @@ struct Coordinates {
   Transform transform;             ///< [Storage::packed], m and 1 / scale
   const float* square;             ///< [Storage::packed], 1 / scale^2
   const float* product;            ///< [Storage::packed], m / scale^2
-  std::span<const double> shifts;  ///< [groups], CpuLayer::coordinate_shift() of each trained layer
+  std::span<const double> shifts;  ///< CpuLayer::coordinate_shift() of each trained layer
 };
 
 /// One thread's memory for the examples that it processes at once. Layers read and write it through
@@ -112,12 +112,12 @@ class Workspace {
   }
   int length(int example) const { return data->lengths[examples[to_size(example)]]; }
 
-  /// Returns the squared norms of an example's gradient, one for each layer with trained
-  /// parameters, [groups].
+  /// Returns the squared norms of an example's gradient, one for each trained layer. example:
+  /// number among those that the thread processes at once.
   float* norms(int example) { return norms_.data() + of_example(example); }
   float& norm(int example, int group) { return norms(example)[group]; }
   /// Returns the factors by which an example's gradient is multiplied in the sum, one for each
-  /// layer with trained parameters, [groups].
+  /// trained layer. example: number among those that the thread processes at once.
   float* factors(int example) { return factors_.data() + of_example(example); }
   float factor(int example, int group) { return factors(example)[group]; }
 

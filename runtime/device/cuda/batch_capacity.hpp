@@ -47,10 +47,10 @@ inline double expected_draw(const Draw& draw, std::size_t examples, std::int64_t
 /// examples; 0 if unknown.
 ///
 /// Importance sampling draws about rule.multiple examples for each one that it accepts, if the
-/// stored norms add up to the sum that the rule assumes. The result is 4/3 of that number, plus a
-/// margin. If expected_batch is 0, the result is large enough for norms that all have their largest
-/// value. A batch that is larger than the result is not started; the step is recorded again for
-/// larger batches.
+/// stored norms add up to the sum that the rule assumes. The result is 4/3 of the expected number
+/// of drawn examples, plus a margin. If expected_batch is 0, the result is large enough for norms
+/// that all have their largest value. A batch that is larger than the result is not started; the
+/// step is recorded again for larger batches.
 inline std::int64_t first_capacity(const Draw& draw, std::size_t examples, double expected_batch) {
   const auto* const candidates = std::get_if<Candidates>(&draw);
   if (candidates == nullptr) return batch_capacity(draw, examples);
@@ -64,10 +64,10 @@ inline std::int64_t first_capacity(const Draw& draw, std::size_t examples, doubl
       std::min(static_cast<double>(examples), std::ceil(max_likely_batch(mean, mean))));
 }
 
-/// Returns the number of examples for which device memory is allocated; empty if the expected batch
-/// is unknown (0). Larger batches are split into micro-batches. The result depends on public
-/// numbers alone, not on the number of examples or on their norms, because the user sees whether an
-/// allocation fails.
+/// Returns the number of examples for which device memory is allocated; nullopt if expected_batch
+/// is 0, which means that the expected batch is unknown. Larger batches are split into
+/// micro-batches. The result depends on public numbers alone, not on the number of examples or on
+/// their norms, because the user sees whether an allocation fails.
 inline std::optional<std::int64_t> public_capacity(const Draw& draw, double expected_batch) {
   if (expected_batch <= 0.0) return std::nullopt;
   const auto* const candidates = std::get_if<Candidates>(&draw);

@@ -11,8 +11,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 class DeviceCoordinates {
  public:
-  /// d: number of parameters; 0 if clipping is not coordinate-wise, so that no arrays are needed.
-  /// groups: number of layers with trained parameters.
+  /// d: number of trained parameters; 0 if clipping is not coordinate-wise, so that no arrays are
+  /// needed. groups: number of layers with trained parameters.
   DeviceCoordinates(Gpu& gpu, std::size_t d, int groups);
 
   Buffer<float>& mean() { return mean_; }

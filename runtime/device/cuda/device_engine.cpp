@@ -31,8 +31,9 @@ void for_each_submission(const RunPosition& position, StepCursor& cursor,
   }
 }
 
-/// Returns whether the noise at every clipping norm of the rule is in the range of rounded normals.
-/// A norm is 2^20 to 2^21 grid steps. If not, the host updates the norm and checks each step.
+/// Returns whether the noise is in the range of rounded_normals() at every clipping norm that the
+/// rule may choose. A clipping norm is 2^20 to 2^21 grid steps. If the result is false, the host
+/// updates the norm and checks the noise of each step.
 bool has_noise_in_range(const ClipRule& rule) {
   const double s = rule.noise_multiplier * rule.sensitivity;
   return s * kMinUnits >= kMinRoundedNormalS &&

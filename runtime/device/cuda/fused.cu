@@ -19,8 +19,9 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Whether a network has these layers and features, and which functions it has. Both orders of a
-/// pool and a function give the same numbers: functions increase.
+/// Returns whether a network has exactly the layers of `list`, its input shape and cross-entropy
+/// loss. If so, writes the network's activation functions to `functions`. Only increasing functions
+/// match: then a max pool gives the same numbers before and after the function.
 template <std::size_t n>
 bool matches(const Network& net, const fused::LayerList<n>& list,
              std::array<Activate, 4>& functions) {
@@ -59,8 +60,8 @@ bool matches(const Network& net, const fused::LayerList<n>& list,
   return true;
 }
 
-/// Adds the kernel of a plan, if the device's shared memory can hold what it needs. What no device
-/// can hold is not compiled.
+/// Adds the fused kernel for plan P to `to`, if the device's shared memory is large enough for it.
+/// A kernel that needs more than any device has is not compiled.
 template <class P>
 void add_plan(const DeviceLimits& limits, const std::array<Activate, 4>& functions,
               std::vector<FusedKernel>& to) {
@@ -78,9 +79,10 @@ void add_plan(const DeviceLimits& limits, const std::array<Activate, 4>& functio
   }
 }
 
-/// Kernels of a network with convolutions. has_bytes: whether its features may be bytes, for which
-/// it has kernels of their own. Sums of transformed gradients, which read more numbers than they
-/// multiply, have fewer.
+/// Returns the fused kernels for the network with convolutions N that fit the device; none if `net`
+/// is another network. has_bytes: whether N's features may be bytes, for which there are extra
+/// kernels. transforms: whether the kernels add transformed gradients. There are fewer of these,
+/// because such sums read more numbers than they multiply.
 template <class N, bool has_bytes, bool transforms>
 std::vector<FusedKernel> tensor_kernels_of(const Network& net, const DeviceLimits& limits,
                                            Precision precision) {
@@ -107,8 +109,9 @@ std::vector<FusedKernel> tensor_kernels_of(const Network& net, const DeviceLimit
   return kernels;
 }
 
-/// Returns the widths of a network of dense layers with a function after each but the last, and
-/// its functions; no widths of another network.
+/// If the network consists of dense layers, with an activation function after each but the last:
+/// returns their widths (number of features, then number of outputs of each layer), and writes the
+/// functions to `functions`. Otherwise returns an empty list.
 std::vector<int> dense_widths(const Network& net, std::array<Activate, 4>& functions) {
   if (net.layers.size() % 2 == 0 || net.layers.size() > 2 * kMaxDenseLayers - 1) return {};
   std::vector<int> widths{net.input.size()};
@@ -125,7 +128,8 @@ std::vector<int> dense_widths(const Network& net, std::array<Activate, 4>& funct
   return widths;
 }
 
-/// Returns the kernel for networks of dense layers, if the network is one and fits (dense_plan()).
+/// Returns the fused kernel for networks of dense layers, if the network is one and dense_plan()
+/// finds a layout that fits; otherwise an empty list.
 template <bool transforms>
 std::vector<FusedKernel> dense_kernels_of(const Network& net, const DeviceLimits& limits) {
   FusedKernel k;
@@ -141,7 +145,8 @@ std::vector<FusedKernel> dense_kernels_of(const Network& net, const DeviceLimits
   return {k};
 }
 
-/// Whether a network has these layers, and which functions it has.
+/// Returns whether a network has exactly the layers of `want`, a network for texts. If so, writes
+/// its two activation functions to `functions`.
 bool matches(const Network& net, const fused::TextLayers& want,
              std::array<Activate, 4>& functions) {
   const std::vector<NetworkLayer>& l = net.layers;
@@ -167,8 +172,9 @@ bool matches(const Network& net, const fused::TextLayers& want,
   return true;
 }
 
-/// Kernels of a network of texts, the smallest groups first. A group of three would need more than
-/// one block of random words.
+/// Returns the fused kernels for the network for texts N, the one for the smallest group of texts
+/// per block first; none if `net` is another network. Groups have 1, 2, 4, ... texts, because a
+/// group of three would need more than one block of random words.
 template <class N, bool transforms>
 std::vector<FusedKernel> text_kernels_of(const Network& net, const DeviceLimits& limits,
                                          Precision precision) {
@@ -205,12 +211,13 @@ std::vector<FusedKernel> kernels_for(const Network& net, const DeviceLimits& lim
   return kernels.empty() ? dense_kernels_of<transforms>(net, limits) : kernels;
 }
 
-/// Cycles of a group, relative to a group of one (bench/roofline.md).
+/// Returns the clock cycles that a block needs for a group of this many examples, relative to a
+/// group of one (measured, bench/roofline.md).
 double group_cost(int examples) {
   return examples == 8 ? 3.1 : examples == 4 ? 1.75 : examples == 2 ? 1.28 : 1.0;
 }
 
-/// The largest scratch memory of a block [bytes].
+/// Returns the largest scratch memory per block that one of the kernels needs [bytes].
 std::int64_t largest_scratch(const std::vector<FusedKernel>& kernels) {
   std::int64_t bytes = 0;
   for (const FusedKernel& k : kernels) bytes = std::max(bytes, k.scratch);

@@ -1,6 +1,6 @@
 #pragma once
-// Fused kernels (kernels/fused/fused_kernel.cuh, kernels/fused/dense_rows.cuh): choice for a
-// network, and launches.
+// Fused kernels (kernels/fused/fused_kernel.cuh, kernels/fused/dense_rows.cuh,
+// kernels/fused/recurrent_kernel.cuh): code that chooses one for a network, and launches it.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -84,34 +84,37 @@ class FusedNetwork {
   /// Writes all parameters [d] to the packed copy, if there is one.
   void pack(const float* parameters);
 
-  /// Device pointers to the examples drawn for a step, and to the parameters of the model.
+  /// Device pointers to the examples drawn for a step, and to the parameters of the model. d is the
+  /// number of trained parameters.
   struct Drawn {
-    const std::uint32_t* count;     ///< [1]
+    const std::uint32_t* count;     ///< [1], number of drawn examples
     const std::uint32_t* examples;  ///< [*count], indices in the data set
     std::int64_t max_examples;      ///< only the first max_examples of `examples` are used
     double expected;                ///< expected value of *count
     const DeviceData& data;
     const float* parameters;  ///< [d]
-    const SumScale* scale;    ///< [1], scale of the sum
+    const SumScale* scale;    ///< [1], grid of the sum and clipping norm
   };
 
   /// Computes the sum of the clipped gradients of the drawn examples, as integer multiples of the
-  /// sum's grid (drawn.scale), and their losses and norms. They are added to fixed [d] and *tally
-  /// only in part: the returned partial results are the rest, which the caller must add.
+  /// sum's grid (drawn.scale), and the sums of their losses and norms. Adds a part of these sums to
+  /// fixed [d] and *tally, and returns the other part as partial sums, which the caller must add to
+  /// them.
   Unfinished sum_clipped(const Drawn& drawn, const ClippedGradient& clip, FixedPoint* fixed,
                          Tally* tally);
 
   /// Computes the sum of the drawn examples' gradients, each transformed (coordinate-wise clipping,
-  /// AdaCliP) and then clipped, and their losses and norms. They are added to fixed [d] and *tally
-  /// only in part: the returned partial results are the rest, which the caller must add.
+  /// AdaCliP) and then clipped, and the sums of their losses and norms. Adds a part of these sums
+  /// to fixed [d] and *tally, and returns the other part as partial sums, which the caller must add
+  /// to them.
   Unfinished sum_transformed(const Drawn& drawn, const Transform& transform, FixedPoint* fixed,
                              Tally* tally);
 
-  /// Importance sampling: accepts or rejects each drawn example, and computes the sum of the
-  /// accepted gradients, each divided by its norm, and the losses and norms. They are added to
-  /// fixed [d] and *tally only in part: the returned partial results are the rest, which the caller
-  /// must add. norms: stored gradient norm of each example of the data set; those of the drawn
-  /// examples are replaced with the current norms.
+  /// Importance sampling: accepts or rejects each drawn example. Computes the sum of the accepted
+  /// gradients, each divided by its norm, and the sums of losses and norms. Adds a part of these
+  /// sums to fixed [d] and *tally, and returns the other part as partial sums, which the caller
+  /// must add to them. norms: stored gradient norm of each example of the data set; those of the
+  /// drawn examples are replaced with the current norms.
   Unfinished sum_accepted(const Drawn& drawn, const FusedAcceptance& accept, float* norms,
                           FixedPoint* fixed, Tally* tally);
 
@@ -129,9 +132,10 @@ class FusedNetwork {
   void add(const BlockSums& block_sums, FixedPoint* fixed);
 
  private:
-  /// Launches the sum of what the drawn examples add, one micro-batch after another, with the
-  /// kernel that choose() returns. args: all arguments except the batch and the output arrays. The
-  /// returned partial results are not yet added to `fixed` and *tally; the caller must add them.
+  /// Launches the kernel that choose() returns for one micro-batch of the drawn examples after
+  /// another, and sums what the examples add. args: all arguments except the batch and the output
+  /// arrays. The returned partial sums are not yet added to `fixed` and *tally; the caller must add
+  /// them.
   Unfinished sum(const std::vector<FusedKernel>& kernels, FusedSum args, const Drawn& drawn,
                  FixedPoint* fixed, Tally* tally);
 

@@ -16,7 +16,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Position of a layer in its network, the arrays that it reads and writes, and their precision.
+/// Position of a layer in its network, the edges (arrays of activations) that it reads and writes,
+/// and the precision in which it stores its output.
 struct CudaSite {
   const Network* network = nullptr;
   const NetworkLayer* layer = nullptr;  ///< null for the input

@@ -25,9 +25,9 @@ inline constexpr std::int64_t kMaxInFlight = 32768;
 std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
                                 std::size_t memory, std::int64_t wanted);
 
-/// What the weight of an example's class is multiplied with. factors: the clip factors, so the
-/// weight is applied after clipping. loss: the gradient of the loss, so the weight is applied
-/// before; for importance sampling and transformed gradients.
+/// Number that is multiplied with the weight of an example's class. factors: the clip factor, so
+/// that the weight is applied after clipping. loss: the gradient of the loss, so that the weight is
+/// applied before; used for importance sampling and transformed gradients.
 enum class Weighted { factors, loss };
 
 class LayerWiseNetwork {
@@ -63,8 +63,8 @@ class LayerWiseNetwork {
 
   /// Computes the losses, the gradients with respect to all activations, and the squared norms of
   /// the parameters' gradients. If coordinates is not null, the norms are those of the gradients
-  /// after the transform of coordinate-wise clipping. weighted: what class weights, if there are
-  /// any, are multiplied with. Requires that forward() has been called for the same examples.
+  /// after the transform of coordinate-wise clipping. weighted: where class weights, if there are
+  /// any, are applied. Requires that forward() has been called for the same examples.
   void backward(Weighted weighted, const CoordinatesView* coordinates = nullptr);
 
   /// Computes the clip factors of all examples of the micro-batch. They include the class weights

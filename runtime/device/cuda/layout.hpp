@@ -16,8 +16,7 @@ struct CudaLayout {
   CudaStorage storage;
   Precision loss_gradient_as = Precision::fp32;  ///< whether the loss's gradient is rounded to TF32
 
-  /// Returns a number of examples; the number of examples of a micro-batch must be a multiple of
-  /// it.
+  /// Returns the number of which the size of a micro-batch must be a multiple [examples].
   int example_group() const {
     static_assert(kSlab % kExampleGroup == 0);
     return storage.uses_blas ? kSlab : kExampleGroup;

@@ -30,13 +30,14 @@ struct DeviceData {
   float shift = 0.0f;
 };
 
-/// Arrays of coordinate-wise clipping, which clips (gradient - m) / scale, in device memory.
+/// Arrays of coordinate-wise clipping, which clips (gradient - m) / scale, in device memory. d is
+/// the number of trained parameters, groups the number of trained layers.
 struct CoordinatesView {
   const float* centre;   ///< [d], m times CoordinateScale::shrink
   const float* inverse;  ///< [d], 1 / scale
   const float* square;   ///< [d], 1 / scale^2
   const float* product;  ///< [d], m / scale^2
-  double* shifts;        ///< [groups], c of dense_square
+  double* shifts;        ///< [groups], constant c of dense_square for each trained layer
 
   /// Returns the arrays of the transform before clipping, for the parameters from index `offset`
   /// on.

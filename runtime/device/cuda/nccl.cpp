@@ -113,7 +113,9 @@ std::string NcclRanks::failure() const {
   }
 }
 
-/// Waits for an NCCL call that returned while it was still in progress.
+/// Waits until an NCCL call that returned `result` is complete, if it was still in progress. what:
+/// name of the operation, for messages. Throws Error if the call failed, or is not complete after
+/// the time `limit`.
 void NcclRanks::settle(NcclResult result, const char* what, std::chrono::milliseconds limit) {
   try {
     if (result == NcclResult::in_progress)
@@ -133,8 +135,8 @@ void NcclRanks::settle(NcclResult result, const char* what, std::chrono::millise
   }
 }
 
-/// Aborts NCCL's work after a failure. Its work on the device ends at once. Its memory is freed
-/// only after the last recording that uses it is gone, and this thread must not wait for that.
+/// Aborts NCCL's work after a failure. The work on the device ends at once. NCCL's memory is freed
+/// only after the last recorded CUDA graph that uses it is gone; another thread waits for that.
 void NcclRanks::abort_communicator() noexcept {
   NcclCommunicator* const of = std::exchange(communicator_, nullptr);
   if (of == nullptr) return;

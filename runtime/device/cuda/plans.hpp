@@ -1,5 +1,6 @@
 #pragma once
-// Plans of how layers find their numbers: plain data, made on the host. It does not depend on CUDA.
+// Plans: plain data, made on the host, that state where in memory a layer finds its numbers. They
+// do not depend on CUDA.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -52,7 +53,8 @@ struct ProductPlan {
   FactorPlan b;
   AxisPlan out_row;
   AxisPlan out_column;
-  AxisPlan y_row = {};  ///< rows of y, if the epilogue is the derivative of a function of y
+  /// Maps rows of y to memory, if the epilogue is the derivative of a function of y.
+  AxisPlan y_row = {};
   AxisPlan y_column = {};
   std::int32_t rows_per_example = 0;
   std::int32_t terms = 0;
@@ -101,8 +103,8 @@ inline constexpr int kSlab = 256;
 inline constexpr int kMinTensorSide = 16;
 
 /// Returns the shared memory that one block may use to compute a convolution from patches, parts of
-/// the image [bytes]. It lets three such blocks fit a multiprocessor of an H200, and two one of an
-/// A100.
+/// the image [bytes]. With it, three such blocks fit a multiprocessor of an H200, and two fit one
+/// of an A100.
 inline std::size_t patch_shared_bytes(const DeviceLimits& limits) {
   return std::min(limits.shared_bytes, std::size_t{72} * 1024);
 }
@@ -143,9 +145,12 @@ struct LayoutChoices {
 /// read. Each layer reserves its own part.
 struct CudaStorage {
   std::vector<std::int32_t> tables;
-  std::vector<std::int32_t> group_parts{0};  ///< [groups + 1], as device::Clip takes them
+  /// [groups + 1], index of the first partial sum of each trained layer, as device::Clip takes
+  /// them.
+  std::vector<std::int32_t> group_parts{0};
   std::int64_t saved = 0;  ///< floats per example that forward() saves for backward()
-  /// Number of floats per example for the parameter gradients of layers that store them whole.
+  /// Number of floats per example for the parameter gradients of layers that store an example's
+  /// whole gradient.
   std::int64_t example_gradients = 0;
   std::int64_t transform_scratch = 0;  ///< floats per example for norms of transformed gradients
   std::int64_t library_scratch = 0;    ///< floats per example of scratch for calls of cuDNN

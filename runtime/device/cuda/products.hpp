@@ -13,10 +13,11 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Function pointers of the kernels of matrix products. The index in tables of type Tiled is the
-/// Precision, then the number of columns of a block's tile; in tables of type Patched it is the
-/// number of columns of a block's part of a convolution. The norm and the sum of a layer's gradient
-/// must use the same precision and the same tile, so that both use identical bits.
+/// Function pointers of the kernels of matrix products. A table of type Tiled is indexed by the
+/// Precision, then by the number of columns of a block's tile (3 choices). A table of type Patched
+/// is indexed by the number of columns of a block's part of a convolution. The norm and the sum of
+/// a layer's gradient must use the same precision and the same tile, so that both use identical
+/// bits.
 struct ProductKernels {
   template <class Args>
   using Kernel = void (*)(Args);

@@ -19,9 +19,10 @@ namespace cudp::cuda::inline CUDP_SIMT {
 class RunPosition {
  public:
   /// parameters: number of parameters of the network, which determines how many steps may be
-  /// submitted at once. The more parameters there are, the sooner double precision is too coarse to
-  /// round a noise number. The host must then compute that number, and later steps that were
-  /// submitted already do nothing. So a larger network gets fewer steps per submission.
+  /// submitted at once. For some noise numbers double precision is too coarse to round them. The
+  /// host must then compute such a number, and the later steps that were already submitted do
+  /// nothing. With more parameters this happens more often, so a larger network gets fewer steps
+  /// per submission.
   RunPosition(Gpu& gpu, std::size_t parameters)
       : gpu_(gpu),
         max_steps_(std::clamp<std::size_t>((std::size_t{1} << 26) / parameters, 1, 4096)),

@@ -29,7 +29,7 @@ namespace cudp::cuda {
 
 namespace {
 
-/// Converts a norm to a whole number of units of the grid, as norm_units() does.
+/// Function that converts a norm to an integer multiple of the grid, as norm_units() does.
 struct NormUnits {
   double max_norm;
   double grid;

@@ -52,8 +52,8 @@ class DeviceTrainingSet {
   }
 
   std::size_t size() const { return size_; }
-  /// Returns the index of this rank's (process's) first example in the training set of all ranks
-  /// together.
+  /// Copies features from a file to the device, in parts of at most 32 MiB. sorts_words: whether to
+  /// copy also the positions of each text sorted by word.
   std::int64_t first() const { return first_; }
   const DeviceData& data() const { return data_; }
 

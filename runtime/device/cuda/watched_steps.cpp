@@ -16,7 +16,7 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Returns the step's sum as multiples of its grid.
+/// Returns the step's sum, [d], as integer multiples of its grid.
 std::vector<std::int64_t> sums(const EngineParts& p) {
   std::vector<std::int64_t> all;
   all.reserve(p.state.size());
@@ -25,7 +25,7 @@ std::vector<std::int64_t> sums(const EngineParts& p) {
   return all;
 }
 
-/// Returns how the step adds canaries.
+/// Returns the arguments with which step `number` adds the gradients of canaries.
 CanaryUse canary_use(const EngineParts& p, const StepRecipe& recipe, std::uint64_t number,
                      const SumScale& scale) {
   CanaryUse use{.inverse_grid = scale.inverse_grid};
@@ -41,8 +41,8 @@ CanaryUse canary_use(const EngineParts& p, const StepRecipe& recipe, std::uint64
   return use;
 }
 
-/// Adds the canaries among the drawn examples, which the device has left out, to the step's sum.
-/// Returns the sum of the others.
+/// Adds the contributions of the canaries among the drawn examples, which the device has left out,
+/// to the step's sum on the device. Returns the sum without them, [d].
 std::vector<float> add_canaries(EngineParts& p, const StepRecipe& recipe, std::uint64_t number,
                                 const SumScale& scale, std::span<const std::uint32_t> drawn) {
   std::vector<std::int64_t> units = sums(p);
@@ -70,9 +70,9 @@ std::vector<float> add_canaries(EngineParts& p, const StepRecipe& recipe, std::u
   return ordinary;
 }
 
-/// Runs one step with the same launches as a recorded one. Unlike there, the sum is complete before
-/// noise is added, and the released values are in memory before the update. A batch that is too
-/// large fails before anything is released.
+/// Runs one step with the same launches as a recorded step. But here the sum is complete before
+/// noise is added, and the released values are written to memory before the update, so that an
+/// observer can read both. A batch that is too large causes an error before anything is released.
 void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint64_t number,
                const ListedStep& step) {
   ReleaseObserver* const release_observer = p.settings.release_observer;

@@ -30,7 +30,8 @@ class CpuActivation final : public CpuLayer {
   }
 
  private:
-  /// Returns the layout of an example's values; for a text, only those of its own words.
+  /// Returns the layout of an example's activations. For a text it has only the positions of the
+  /// text's own words, not those after its end.
   static ImageLayout layout(const Workspace& w, const CpuEdge& edge, int example) {
     ImageLayout l = edge.layout;
     if (edge.is_sequence) l.width = w.length(example);

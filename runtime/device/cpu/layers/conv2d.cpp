@@ -136,16 +136,22 @@ class CpuConv2d final : public WholeGradientLayer {
   Conv2d layer_;
   PackedMatrix weight_;
   std::int64_t transposed_ = 0;
-  std::vector<std::int32_t> input_of_row_;   ///< [row of the weights], offset in the input
-  std::vector<std::int32_t> weight_of_row_;  ///< [row of the weights], offset of its weights
-  /// [output pixel], offset of the first input pixel under the kernel.
+  /// [row of the weights], offset of the row's input from the first input pixel under the kernel.
+  std::vector<std::int32_t> input_of_row_;
+  /// [row of the weights], offset of the row in the packed weights.
+  std::vector<std::int32_t> weight_of_row_;
+  /// [output pixel], offset in the input of the first pixel under the kernel.
   std::vector<std::int32_t> in_pixel_;
   std::vector<std::int32_t> out_pixel_;  ///< [output pixel], offset in the output
-  /// [kernel position, block of 16 input channels], offset in the input.
+  /// [kernel position, block of 16 input channels], offset of the block from the first input pixel
+  /// under the kernel.
   std::vector<std::int32_t> input_block_;
-  std::vector<GemmStep> forward_steps_;   ///< offsets for sums over rows of the weights
-  std::vector<GemmStep> gradient_steps_;  ///< offsets for sums over output pixels
-  std::vector<GemmStep> input_steps_;     ///< offsets for sums over output channels
+  /// Offsets of each summand, one per row of the weights, of an output.
+  std::vector<GemmStep> forward_steps_;
+  /// Offsets of each summand, one per output pixel, of a weight's gradient.
+  std::vector<GemmStep> gradient_steps_;
+  /// Offsets of each summand, one per output channel, of an input's gradient.
+  std::vector<GemmStep> input_steps_;
 };
 
 }  // namespace

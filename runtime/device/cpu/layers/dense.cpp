@@ -13,22 +13,24 @@ namespace {
 const std::uint8_t* row_of(const CodedRows& rows, std::uint32_t example) {
   return rows.rows + rows.row_bytes * example;
 }
-/// Returns number k of a stored row of a table; k = number of numbers gives |x|^2.
+/// Returns number k of a stored row of a table (CodedRows). The numbers are followed by the row's
+/// |x|^2, so k = number of numbers returns that.
 float number_of(const std::uint8_t* row, int k) {
   float x = 0.0f;
   std::memcpy(&x, row + 4 * static_cast<std::ptrdiff_t>(k), sizeof x);
   return x;
 }
 
-/// Dense layer. Weights are packed [input][output]. No example's gradient is stored: it is x dy',
-/// whose norm is the product of two norms. The sum over examples is one product of the inputs
-/// [examples, inputs] and the weighted derivatives [examples, outputs]. Coordinate-wise clipping
-/// weights each coordinate separately, so the norms then need two more products, and the sum adds
-/// one example after the other.
+/// Dense layer. Weights are packed [input][output]. With x the layer's input and dy the gradient of
+/// its output, an example's weight gradient is the outer product x dy'. It is not stored: its norm
+/// is |x| |dy|. The sum over examples is one product of the inputs [examples, inputs] and the
+/// weighted dy [examples, outputs]. Coordinate-wise clipping weights each coordinate separately, so
+/// the norms then need two more products, and the sum adds one example after the other.
 ///
-/// As the first layer it can read a table's rows in compact form: a one-hot feature's product is a
-/// row of weights, and its gradient is dy. |x|^2 is stored in the row. An example adds the same
-/// integers to the sum as its dense row would, whose zeros add nothing.
+/// As the first layer it can read a table's rows in compact form (CodedRows). The product of a
+/// one-hot feature with the weights is a row of weights, and the gradient of that row is dy. |x|^2
+/// is stored with the row. An example adds the same integers to the sum as its dense row would,
+/// because the dense row's zeros add nothing.
 class CpuDense final : public CpuLayer {
  public:
   explicit CpuDense(const Dense& layer) : outputs_(layer.out) {}
@@ -169,8 +171,9 @@ class CpuDense final : public CpuLayer {
   }
 
  private:
-  /// Multiplies dy by scale. If sums are in units of a grid (in_units), no product x dy may exceed
-  /// 2^22. Correct norms ensure this; the clamp ensures it for any norms.
+  /// Multiplies dy of example e, the gradient of the layer's output, by `scale`. in_units: whether
+  /// sums are integers that count multiples of a grid. If so, no product x dy may exceed 2^22,
+  /// which correct norms ensure; a clamp ensures it for any norms.
   void weigh(Workspace& w, int e, float scale, bool in_units) const {
     float* const dy = result_gradient(w, e);
     constexpr auto kMaxDerivative = static_cast<float>(0.75 * kMaxUnits);
@@ -196,8 +199,8 @@ class CpuDense final : public CpuLayer {
     for (int o = 0; o < outputs_; ++o) input_steps_.push_back({o, narrow(o * x.size())});
   }
 
-  /// Adds the next row of weights, that of the input at offset `at`, whose index in PyTorch's order
-  /// of inputs is `pixel`.
+  /// Adds the next row to the tables of rows of the weights. The row's input is at offset `at` in
+  /// the activations, and has the index `pixel` in PyTorch's order of inputs.
   void place_input(Storage& s, std::int64_t at, std::int64_t pixel) {
     const auto row = static_cast<std::int64_t>(input_of_row_.size());
     input_of_row_.push_back(narrow(at));
@@ -268,8 +271,9 @@ class CpuDense final : public CpuLayer {
     return number_of(row_of(rows, w.examples[to_size(e)]), rows.numbers);
   }
 
-  /// Adds the clipped gradients of examples whose rows are read in compact form. `steps` has the
-  /// offsets of their dy.
+  /// Adds the clipped gradients of `examples`, indices in the data set, whose rows are read in
+  /// compact form (CodedRows). dy: gradients of the outputs, weighted. steps: for each example the
+  /// offset of its dy (member b).
   void add_coded(Workspace& w, std::span<const std::uint32_t> examples, const float* dy,
                  std::span<const GemmStep> steps, const GradientSum& sum) const {
     const CodedRows rows = w.data->coded_rows();
@@ -303,7 +307,8 @@ class CpuDense final : public CpuLayer {
     }
   }
 
-  /// Adds the weighted gradients as floats, in one matrix product over the examples of `steps`.
+  /// Adds the weighted gradients x dy' of the examples as floats to `sum`, in one matrix product.
+  /// steps: the offsets of each example's x (member a) and dy (member b).
   void add_plain(Workspace& w, const float* x, const float* dy, std::span<const GemmStep> steps,
                  float* sum) const {
     w.kernels.gather_gemm({.a = x,
@@ -335,11 +340,15 @@ class CpuDense final : public CpuLayer {
   int outputs_;
   PackedMatrix weight_;
   std::int64_t transposed_ = 0;
-  std::int64_t square_ = 0;                  ///< offset of |x|^2 in Workspace::saved
-  std::vector<std::int32_t> input_of_row_;   ///< [row of the weights], offset in the input
-  std::vector<std::int32_t> weight_of_row_;  ///< [row of the weights], offset of its weights
-  std::vector<GemmStep> forward_steps_;      ///< offsets for sums over rows of the weights
-  std::vector<GemmStep> input_steps_;        ///< offsets for sums over outputs
+  std::int64_t square_ = 0;  ///< offset of |x|^2 in Workspace::saved
+  /// [row of the weights], offset of the row's input in the activations.
+  std::vector<std::int32_t> input_of_row_;
+  /// [row of the weights], offset of the row in the packed weights.
+  std::vector<std::int32_t> weight_of_row_;
+  /// Offsets of each summand, one per row of the weights, of an output.
+  std::vector<GemmStep> forward_steps_;
+  /// Offsets of each summand, one per output, of an input's gradient.
+  std::vector<GemmStep> input_steps_;
 };
 
 }  // namespace

@@ -6,9 +6,10 @@
 namespace cudp::cpu {
 namespace {
 
-/// Embedding: maps words to rows of a table, the data set's vectors or parameters. An example's
-/// gradient has one row for each different word of the text, the sum over all positions of the
-/// word. No other row is read or written.
+/// Embedding: maps words to rows of a table, which are the data set's vectors or trained
+/// parameters. An example's gradient has one row for each different trained word of the text: the
+/// sum of the output's gradient over all positions of the word. No other row of the table is read
+/// or written.
 class CpuEmbedding final : public CpuLayer {
  public:
   explicit CpuEmbedding(const Embedding& layer) : layer_(layer) {}
@@ -74,9 +75,10 @@ class CpuEmbedding final : public CpuLayer {
     numbers_ = Storage::reserve(s.numbers, 1 + 2 * words);
   }
 
-  /// Computes one example's gradient: numbers[0] rows, those of words numbers[1], numbers[2], ...
-  /// Returns the number of rows. The gradients of a word's positions are added in the order of the
-  /// text.
+  /// Computes the gradient of example e, one row of numbers per different trained word of its text.
+  /// Writes the number of rows to numbers[0], the words of the rows to numbers[1], numbers[2], ...,
+  /// and the rows, in that order, to the memory for an example's gradient. Returns the number of
+  /// rows. The gradients at a word's positions are added in the order of the text.
   int make_runs(Workspace& w, int e) const {
     std::int32_t* const numbers = w.numbers(numbers_);
     std::int32_t* const places = numbers + 1 + out().layout.width;

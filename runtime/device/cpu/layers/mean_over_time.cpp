@@ -54,8 +54,9 @@ class CpuMeanOverTime final : public CpuLayer {
     for (int c = 0; c < in().layout.channels; ++c) y[c] *= factor;
   }
 
-  /// Replaces dy, the gradient of the output y = m / |m|, with that of the mean m: (dy - y (y dy))
-  /// / |m|. Since y m = |m|, the norm |m| is the mean over the words of y x_t.
+  /// Replaces dy, the gradient of the output y = m / |m|, with the gradient of m, the mean over the
+  /// words: (dy - y (y dy)) / |m|, where y dy is a scalar product. Since y m = |m|, the norm |m| is
+  /// the mean over the words t of the scalar product y x_t.
   void pass_unit(Workspace& w, int e, float* dy) const {
     const float* const y = w.value(out(), e);
     const float* const x = w.value(in(), e);

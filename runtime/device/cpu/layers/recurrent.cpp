@@ -6,17 +6,18 @@
 namespace cudp::cpu {
 namespace {
 
-/// LSTM or GRU. The numbers of steps are stored in the order in which steps are taken, so both
-/// directions differ only in the positions that they read and write. The products with inputs are
-/// computed for whole texts beforehand. Then all examples in flight take a step together, ordered
-/// by decreasing length, so that the examples with steps left are the first rows of a product. In
-/// the backward pass the gates' gradients overwrite the gates. No number depends on the other
-/// examples.
+/// LSTM or GRU layer. Values are stored in the order in which steps are taken, so the two
+/// directions differ only in the positions of the text that they read and write. First the products
+/// with inputs are computed for whole texts. Then all examples in flight take a step together,
+/// ordered by decreasing length, so that the examples that have this step are the first rows of a
+/// product. In the backward pass the gates' gradients overwrite the gates. No result for an example
+/// depends on the other examples.
 ///
-/// The gates of a step are four blocks of `units_` numbers: i, f, g, o for an LSTM; n, r, z and U_n
-/// h for a GRU. So the blocks that are products with inputs (for a GRU the first three) and those
-/// that are products with states (the last three) are each contiguous. Weights are packed [input or
-/// state][gates].
+/// The gates of a step are four blocks of `units_` numbers. For an LSTM they are i, f, g and o
+/// (input, forget, cell and output gate). For a GRU they are n, r and z (new, reset and update
+/// gate) and U_n h, the product of the new gate's weights with the state h. So the blocks that are
+/// products with inputs (for a GRU the first three) are contiguous, and so are the blocks that are
+/// products with states (for a GRU the last three). Weights are packed [input or state][gates].
 class CpuRecurrent final : public WholeGradientLayer {
  public:
   explicit CpuRecurrent(const Recurrent& layer)
@@ -97,22 +98,24 @@ class CpuRecurrent final : public WholeGradientLayer {
     std::int32_t row_[kMaxChunk];
   };
 
-  /// Offsets of the weights and step numbers of one direction.
+  /// Offsets of the weights, and of the values of all steps, of one direction. In the shapes,
+  /// `gates` is the number of gates, `units` the number of hidden units with padding, and T the
+  /// number of positions that each text has space for.
   struct Direction {
     // Offsets in the packed weights, relative to the layer's first.
-    std::int64_t weight_ih = 0;  ///< weights of inputs, [in][input_columns()]
+    std::int64_t weight_ih = 0;  ///< weights of inputs, [channels of the input][input_columns()]
     std::int64_t weight_hh = 0;  ///< weights of states, [hidden][state_columns()]
     std::int64_t bias_ih = 0;    ///< bias of the products with inputs, [input_columns()]
-    std::int64_t bias_hh = 0;    ///< [state_columns()], GRU only
+    std::int64_t bias_hh = 0;    ///< bias of the products with states, [state_columns()], GRU only
     // Offsets in the transposed weights.
-    std::int64_t transposed_ih = 0;  ///< weights of inputs, [gates hidden][in().layout.stride]
-    std::int64_t transposed_hh = 0;  ///< weights of states, [gates hidden][units]
+    std::int64_t transposed_ih = 0;  ///< weights of inputs, [gates * hidden][in().layout.stride]
+    std::int64_t transposed_hh = 0;  ///< weights of states, [gates * hidden][units]
     // Offsets in Workspace::saved. States before the first step are stored too; they are zero.
     std::int64_t gates = 0;   ///< gates' values, [T][4][units]
     std::int64_t h = 0;       ///< states, [T + 1][units]
-    std::int64_t c = 0;       ///< [T + 1][units], LSTM only
-    std::int64_t c_tanh = 0;  ///< [T][units], LSTM only
-    /// Gradients of h and c at the current step, [units] each; dc for an LSTM only.
+    std::int64_t c = 0;       ///< cell states, [T + 1][units], LSTM only
+    std::int64_t c_tanh = 0;  ///< tanh of the cell states, [T][units], LSTM only
+    /// Offsets of the gradients of h and, for an LSTM, of c at the current step, [units] each.
     std::int64_t dh = 0;
     std::int64_t dc = 0;
   };
@@ -160,7 +163,8 @@ class CpuRecurrent final : public WholeGradientLayer {
     at.dc = save(1);
   }
 
-  /// Sets the offsets of the tensors weight_ih, weight_hh, bias_ih and, for a GRU, bias_hh.
+  /// Sets the offsets of the parameters of direction d in the packed weights. Its tensors are
+  /// weight_ih, weight_hh, bias_ih and, for a GRU, bias_hh.
   void place_weights(Storage& s, int d) const {
     const Direction& at = at_[d];
     const std::size_t first = static_cast<std::size_t>(d) * (is_lstm() ? 3 : 4);
@@ -224,7 +228,8 @@ class CpuRecurrent final : public WholeGradientLayer {
 
   // --- The passes ---
 
-  /// Returns the offset of the word that step 0 reads, in a sequence with `stride` floats per word.
+  /// Returns the offset of the word that step 0 of direction d reads: the first word of example e,
+  /// or for d = 1 its last. stride: number of floats per word of the sequence.
   std::int64_t first_word(Workspace& w, int d, int e, int stride) const {
     return d == 0 ? 0 : std::int64_t{w.length(e) - 1} * stride;
   }
@@ -298,11 +303,12 @@ class CpuRecurrent final : public WholeGradientLayer {
             .dh = w.saved(at_[d].dh, 0)};
   }
 
-  /// Returns the state after step s.
+  /// Returns the state of example e after step s of direction d.
   const float* state(Workspace& w, int d, int s, int e) const {
     return w.saved(at_[d].h + (std::int64_t{s} + 1) * units_, e);
   }
-  /// Returns the offset of step s of direction d in the output, or in its gradient.
+  /// Returns the offset of step s of direction d in the output of example e, or in the output's
+  /// gradient.
   std::int64_t place(Workspace& w, int d, int s, int e) const {
     const int side = d * layer_.hidden;
     if (layer_.output != RecurrentOutput::sequence) return side;
@@ -433,20 +439,24 @@ class CpuRecurrent final : public WholeGradientLayer {
   std::int64_t packed_ = 0;  ///< offset of the layer's packed weights
   std::array<Direction, 2> at_;
   // Offset tables of the matrix products (GatherGemm).
-  std::vector<std::int32_t> input_row_;         ///< [input], offset in a word's numbers
-  std::vector<std::int32_t> input_weight_row_;  ///< [input], offset of its weights
-  std::vector<std::int32_t> state_row_;         ///< [state], offset in a step's state
+  std::vector<std::int32_t> input_row_;  ///< [input], offset of the input in a word's numbers
+  std::vector<std::int32_t> input_weight_row_;  ///< [input], offset of the input's weights
+  std::vector<std::int32_t> state_row_;         ///< [state], offset of the state in a step's states
   std::vector<std::int32_t> state_weight_row_;
-  std::vector<std::int32_t> gates_row_;  ///< [step], offset of its gates
-  /// [step], offset of its word, relative to step 0.
+  std::vector<std::int32_t> gates_row_;  ///< [step], offset of the step's gates
+  /// For each direction: [step], offset of the word that the step reads, relative to the word of
+  /// step 0.
   std::array<std::vector<std::int32_t>, 2> word_row_;
-  std::vector<GemmStep> input_steps_;           ///< offsets for sums over inputs
-  std::vector<GemmStep> state_steps_;           ///< offsets for sums over states
-  std::vector<GemmStep> input_gradient_steps_;  ///< offsets for sums over gates
+  std::vector<GemmStep> input_steps_;  ///< offsets of each summand, one per input, of a gate
+  std::vector<GemmStep> state_steps_;  ///< offsets of each summand, one per state, of a gate
+  /// Offsets of each summand, one per gate, of an input's gradient.
+  std::vector<GemmStep> input_gradient_steps_;
   std::vector<GemmStep> state_gradient_steps_;
-  /// Offsets for sums over steps, of inputs and gates' gradients.
+  /// For each direction: offsets of each summand, one per step, of the gradient of an input's
+  /// weight. A summand is an input times a gate's gradient.
   std::array<std::vector<GemmStep>, 2> input_terms_;
-  /// Offsets for sums over steps, of states and gates' gradients.
+  /// Offsets of each summand, one per step, of the gradient of a state's weight. A summand is a
+  /// state times a gate's gradient.
   std::vector<GemmStep> state_terms_;
 };
 

@@ -96,13 +96,15 @@ class CpuTokenDense final : public WholeGradientLayer {
   int outputs_;
   PackedMatrix weight_;
   std::int64_t transposed_ = 0;
-  std::vector<std::int32_t> input_;       ///< [input], offset in a word's numbers
-  std::vector<std::int32_t> weight_row_;  ///< [input], offset of its weights
-  std::vector<std::int32_t> in_word_;     ///< [word], offset of its inputs
-  std::vector<std::int32_t> out_word_;    ///< [word], offset of its outputs
-  std::vector<GemmStep> forward_steps_;   ///< offsets for sums over inputs
-  std::vector<GemmStep> gradient_steps_;  ///< offsets for sums over words
-  std::vector<GemmStep> input_steps_;     ///< offsets for sums over outputs
+  std::vector<std::int32_t> input_;       ///< [input], offset of the input in a word's numbers
+  std::vector<std::int32_t> weight_row_;  ///< [input], offset of the input's weights
+  std::vector<std::int32_t> in_word_;     ///< [word], offset of the word's inputs
+  std::vector<std::int32_t> out_word_;    ///< [word], offset of the word's outputs
+  std::vector<GemmStep> forward_steps_;   ///< offsets of each summand, one per input, of an output
+  /// Offsets of each summand, one per word, of a weight's gradient.
+  std::vector<GemmStep> gradient_steps_;
+  /// Offsets of each summand, one per output, of an input's gradient.
+  std::vector<GemmStep> input_steps_;
 };
 
 }  // namespace

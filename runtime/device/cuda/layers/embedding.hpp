@@ -1,6 +1,6 @@
 #pragma once
-// First layer of networks for texts. It reads texts from the data set in place, so there is no
-// other input.
+// First layer of networks for texts. It reads texts directly from the data set, so it has no input
+// array.
 #include "kernels/layers/embedding.cuh"
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"

@@ -34,8 +34,8 @@ class CudaGroupNorm final : public CudaLayer {
 
   bool backward_needs_gradient() const override { return true; }
 
-  /// Computes the parameters' gradient and its squared norm and, in the same kernel, the gradient
-  /// of the input.
+  /// Computes the gradient of the parameters, its squared norm and, in the same kernel, the
+  /// gradient of the input.
   void gradient(MicroBatch& w) const override {
     launch(w.gpu, "group norm gradient", group_norm_backward_kernel,
            device::GroupNormBackward{.batch = w.batch,

@@ -64,8 +64,9 @@ class CudaRecurrent final : public SequenceLayer {
                         nullptr, w.gradient(in()), input_epilogue(w));
   }
 
-  /// Returns the arguments for the gradients of each direction's weights, of inputs and of states.
-  /// A GRU's last gate has one gradient for inputs and one for states.
+  /// Returns the arguments of the kernels that compute the gradients of the weights of inputs and
+  /// of states, for each direction. In a GRU the last gate has two gradients, one for the weights
+  /// of inputs and one for those of states.
   SequenceGradient sequence_gradient(const MicroBatch& w) const override {
     SequenceGradient g{
         .batch = w.batch, .length = w.lengths(), .longest = places(), .tile = tile(), .part = {}};
@@ -104,8 +105,8 @@ class CudaRecurrent final : public SequenceLayer {
   }
 
  private:
-  /// Runs all steps by cuDNN, and computes the layer's output, the last state or the mean of the
-  /// states at a text's words, from the states that it returns.
+  /// Runs all steps by cuDNN. From the states that cuDNN returns it computes the layer's output:
+  /// all states, the last state, or the mean of the states over a text's words.
   void recur_by_library(MicroBatch& w) const {
     const bool is_sequence = layer_.output == RecurrentOutput::sequence;
     const auto weights_of = [&](int d) {

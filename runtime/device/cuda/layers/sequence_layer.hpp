@@ -84,8 +84,8 @@ class SequenceLayer : public CudaLayer {
     tile_ = sequence_tile(rows, columns, precision);
     s.uses_tensor_cores = s.uses_tensor_cores || precision == Precision::tf32;
   }
-  /// Reserves partial sums of the squared norm per example, one for each of `tiles` tiles of all
-  /// weights together.
+  /// Reserves one partial sum of the squared gradient norm per example for each of `tiles` tiles,
+  /// the tiles of all weights of the layer together.
   void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = reserve_parts(s, tiles); }
   const SequenceTileShape& tile() const { return tile_; }
   int places() const { return in().value.height; }
