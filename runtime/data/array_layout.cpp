@@ -6,7 +6,8 @@
 namespace cudp {
 namespace {
 
-/// Returns NumPy's shape with N for the number of examples, which may be private: "(N, 28, 28)".
+/// Returns the shape of an array of examples as NumPy shows it, with N in place of the number of
+/// examples, which may be private: "(N, 28, 28)". sides: the other dimensions.
 std::string shape_of_any(std::span<const std::uint64_t> sides) {
   std::string text = "(N";
   for (const std::uint64_t side : sides) text += ", " + std::to_string(side);

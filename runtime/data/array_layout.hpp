@@ -31,9 +31,9 @@ struct ArrayLayout {
   bool channels_last = false;
   std::vector<std::uint64_t> sides;  ///< the array's shape without its first dimension, N
 
-  /// Returns the NumPy index of an element within an example, as text for a message: "[3, 0, 27]";
-  /// for a matrix, whose rows are examples, only the column. at: number of elements before it in
-  /// the example.
+  /// Returns the position of an element within an example, as text for a message: its NumPy index
+  /// "[3, 0, 27]" or, in a matrix, whose rows are examples, its column alone. at: number of
+  /// elements before it in the example.
   std::string place_of(std::size_t at) const;
 };
 

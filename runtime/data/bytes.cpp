@@ -116,7 +116,8 @@ std::uint64_t ByteReader::skip(std::uint64_t count) {
   return n;
 }
 
-/// Skips by reading, because compressed data has no random access.
+/// Skips up to `count` bytes by reading them, because compressed data has no random access. Returns
+/// how many were skipped.
 std::uint64_t ByteReader::leave_out(std::uint64_t count) {
   std::vector<std::uint8_t> passed(std::min<std::uint64_t>(count, std::uint64_t{256} << 10));
   std::uint64_t done = 0;

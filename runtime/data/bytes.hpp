@@ -49,11 +49,11 @@ class ByteReader {
   std::uint64_t position_ = 0;
 };
 
-/// The property of a file by which the program recognises that it is compressed: its first bytes,
-/// or its name.
+/// How the program recognises that a file is compressed: by the file's first bytes, or by its name.
 enum class Compression {
-  by_content,  ///< it begins with the magic number of gzip or xz
-  by_name      ///< its name ends in .gz or .xz: for files that may begin with a private row
+  by_content,  ///< the file begins with the magic number of gzip or xz
+  /// The name ends in .gz or .xz: for files whose first bytes may be those of a private row.
+  by_name
 };
 
 /// Opens a file, and decompresses it while it is read if it is compressed with gzip or xz.
@@ -66,13 +66,13 @@ std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* 
 /// or xz. The bytes must outlive the reader.
 std::unique_ptr<ByteReader> memory_bytes(std::string name, std::span<const std::uint8_t> bytes);
 
-/// Reads up to `count` bytes, appends them to `to`, and returns how many it read: fewer than
-/// `count` only at the end of the stream. Memory grows as bytes arrive, so that a wrong count in a
-/// file's header cannot exhaust memory.
+/// Reads up to `count` bytes and appends them to `to`. Returns how many it read: fewer than `count`
+/// only at the end of the stream. The memory of `to` grows as bytes arrive, so that a wrong count
+/// in a file's header cannot exhaust memory.
 std::uint64_t append_bytes(ByteReader& from, std::uint64_t count, std::vector<std::uint8_t>& to);
 
 /// Throws InputError if the stream has more bytes, or if the checksum at its end is wrong. after:
-/// description of what came before, for the message.
+/// description, for the message, of what was read before, e.g. "the last number".
 void expect_end(ByteReader& reader, std::string_view after);
 
 /// Throws InputError with the message "FILE, PLACE: expected ..., found ...", made of the four

@@ -17,7 +17,7 @@ constexpr std::string_view kForms[] = {"%Y-%m-%d",          "%Y/%m/%d",      "%d
                                        "%m/%d/%Y",          "%d/%m/%Y",      "%Y-%m-%d %H:%M:%S",
                                        "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"};
 
-/// Number of digits of a mean shown to people.
+/// Number of digits to which a mean is rounded, because it is shown to people.
 constexpr int kDigits = 6;
 
 }  // namespace

@@ -22,12 +22,13 @@ constexpr std::uint64_t kLikelyRatio = 32;
 // Memory limit for xz. xz -9 needs 65 MiB; a header that requests gigabytes is refused.
 constexpr std::uint64_t kXzMemory = std::uint64_t{256} << 20;
 
-/// Buffer of compressed bytes for a decoder.
+/// Buffer of compressed bytes that a decoder reads next.
 class Source {
  public:
   explicit Source(std::unique_ptr<ByteReader> raw) : raw_(std::move(raw)), buffer_(kBuffer) {}
 
-  /// Reads more bytes if the buffer is empty. Returns whether it has any afterwards.
+  /// Reads more bytes from the file if the buffer is empty. Returns whether the buffer has any
+  /// bytes afterwards.
   bool refill() {
     if (!left_.empty()) return true;
     if (ended_) return false;

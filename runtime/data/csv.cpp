@@ -99,8 +99,9 @@ bool LineReader::read_more() {
   return n > 0;
 }
 
-/// Extends the line that starts at last_ to the first line break at or after `from`. Whether it is
-/// too long depends on its own bytes only, and not on what else the buffer holds.
+/// Sets `line` to the text from last_ to the first line break at or after `from`, reading more of
+/// the file if necessary. Whether a line is too long depends on the line's own bytes only, not on
+/// what else the buffer has.
 bool LineReader::extend(std::size_t from, std::string_view& line) {
   const std::size_t kept = from - last_;  // bytes that joined lines have already
   std::size_t searched = kept;
@@ -196,9 +197,9 @@ bool CellSplitter::next_row(LineReader& lines, const std::string& skip_prefix,
   return false;
 }
 
-/// Reads the rest of a row after its first line: lines as long as a quoted cell has not ended. If
-/// the row is cut, follows its quotes to its end all the same: what stands in one row is never read
-/// as another.
+/// Appends to `row` the further lines of a row of which it has the first line: lines are read as
+/// long as a quoted cell has not ended. If the row is too long and is cut, its quotes are still
+/// followed to the end of the row, so that its remaining text is never read as another row.
 void CellSplitter::read_rest(LineReader& lines, std::string_view& row) const {
   const bool follows = quotes_ && (lines.was_cut() || row.find('"') != std::string_view::npos);
   Quotes quotes(delimiter_);

@@ -53,7 +53,8 @@ struct Dataset {
   /// number `words`, and 0 after the last word of a text. Empty if examples are not texts.
   std::vector<std::uint16_t> tokens;
   std::vector<std::uint16_t> lengths;  ///< [size] for texts: number of words, 0 to T
-  int words = 0;  ///< number of rows of the embedding if examples are texts; else 0
+  /// Number of rows of the embedding, i.e. of different word ids, if examples are texts; else 0.
+  int words = 0;
   /// Public embedding vectors of the words of texts, [words, columns]; null if there are none.
   std::shared_ptr<const WordVectors> vectors;
   std::vector<std::uint8_t> labels;  ///< [size], each < classes <= 256

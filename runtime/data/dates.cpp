@@ -16,8 +16,9 @@ constexpr std::int64_t kSecondsOfDay = 86'400;
 
 using Parts = std::array<int, kParts.size()>;  // values in the order of kParts
 
-/// Calls part(index) for every %-part of the format and literal(char) for the rest. Stops and
-/// returns false when one of them returns false.
+/// Splits a date format into its parts, in order: calls part(index) for every %-part, with its
+/// index in kParts, and literal(char) for every other character. Stops and returns false when one
+/// of them returns false.
 template <class Part, class Literal>
 bool walk(std::string_view format, const Part& part, const Literal& literal) {
   for (std::size_t i = 0; i < format.size(); ++i) {
@@ -29,8 +30,8 @@ bool walk(std::string_view format, const Part& part, const Literal& literal) {
   return true;
 }
 
-/// Removes a number of `min` to `max` digits from the start of the text. Returns false if it has
-/// fewer digits.
+/// Removes as many digits as there are, at most `max`, from the start of the text, and sets `value`
+/// to their number. Returns false if the text has fewer than `min` digits.
 bool take_digits(std::string_view& text, int min, int max, int& value) {
   value = 0;
   int digits = 0;

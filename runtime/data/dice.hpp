@@ -3,9 +3,9 @@
 
 namespace cudp {
 
-/// Pseudo-random generator for the built-in data sets: SplitMix64 (Steele, Lea, Flood 2014), seeded
-/// anew for every example, with the same output on every machine. It is not cryptographic and must
-/// not be used for noise or sampling.
+/// Pseudo-random generator for the built-in data sets: SplitMix64 (Steele, Lea, Flood 2014). It is
+/// seeded again for every example, and has the same output on every machine. It is not
+/// cryptographic and must not be used for noise or sampling.
 class Dice {
  public:
   Dice(std::uint64_t seed, std::uint64_t example) : state_(seed) { state_ = word() + example; }

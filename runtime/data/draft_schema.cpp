@@ -73,8 +73,8 @@ void choose_target(TableSchema& schema, const std::string& name, const std::stri
     if (std::holds_alternative<Label>(c.kind)) c.kind = Target{};
 }
 
-/// Number of rows for each text of a column that identifies rows or persons. Counted only if rows
-/// are public.
+/// Number of rows for each text that occurs in one column, which identifies rows or persons.
+/// Counted only if rows are public.
 struct Repeats {
   std::unordered_map<std::string, std::uint64_t> rows_of;
   std::uint64_t rows = 0;
@@ -91,7 +91,7 @@ struct Repeats {
   }
 };
 
-/// Repeats by column name. Empty if the rows are not public.
+/// The Repeats of each such column, by its name. Empty if the rows are not public.
 using RepeatsByName = std::map<std::string, Repeats>;
 
 bool is_key(const Column& c) {
@@ -113,10 +113,11 @@ RepeatsByName repeats_of(const TableSchema& schema, const fs::path& table) {
   return all;
 }
 
-/// Chooses the column of kind id: the first column, except the label, whose name suggests that it
-/// identifies rows. If there is none: the first whose name suggests that it identifies persons, who
-/// may have one row each. A column in which a text is known to repeat cannot be the id. Other
-/// columns that identify persons are ignored.
+/// Gives at most one column the kind `id` (it identifies rows), and other columns that identify
+/// persons the kind `ignore`. The id is the first column, except the label, whose name suggests
+/// that it identifies rows. If there is none, it is the first whose name suggests that it
+/// identifies persons, who may have one row each. A column in which a text is known to repeat is
+/// never the id.
 void choose_id(TableSchema& schema, const RepeatsByName& repeats) {
   Column* id = nullptr;
   for (Column& c : schema.columns) {
@@ -207,8 +208,9 @@ Line from_rows(const Column& column, const ColumnFacts& facts, char decimal) {
   return line;
 }
 
-/// Collects facts about the columns twice, with '.' and with ',' as the decimal separator. Returns
-/// those with more numeric columns and sets schema.decimal accordingly.
+/// Computes the statistics of the columns twice, once with '.' and once with ',' as the decimal
+/// separator. Returns those in which more columns are numeric, and sets schema.decimal to their
+/// separator.
 std::vector<ColumnFacts> facts_with_decimal(TableSchema& schema, const fs::path& table) {
   const auto numbers = [](const std::vector<ColumnFacts>& facts) {
     return std::count_if(facts.begin(), facts.end(),

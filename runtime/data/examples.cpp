@@ -12,7 +12,7 @@ namespace {
 
 std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-/// Appends elements [first, last) of an array.
+/// Appends elements [first, last) of the array `from` to `to`.
 template <class To, class From>
 void append_part(To& to, const From& from, std::size_t first, std::size_t last) {
   to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(first),
@@ -44,7 +44,8 @@ void visit_features(Dataset& data, const Visit& visit) {
     visit(data.floats);
 }
 
-/// Copies elements of an array; nothing if it is empty.
+/// Replaces the content of `to` by the elements of `from` with the indices `which`. If `from` is
+/// empty, because the data set does not have this array, `to` becomes empty.
 template <class From, class To>
 void gather(const From& from, std::span<const std::uint32_t> which, To& to) {
   to.clear();
@@ -52,7 +53,7 @@ void gather(const From& from, std::span<const std::uint32_t> which, To& to) {
   for (const std::uint32_t i : which) to.push_back(from[i]);
 }
 
-/// Returns the first byte of a data set's features in memory.
+/// Returns the address of the first byte of a data set's features in memory, whatever their kind.
 const std::uint8_t* features_in_memory(const Dataset& data) {
   const auto bytes_of = [](const auto& array) {
     return reinterpret_cast<const std::uint8_t*>(array.data());

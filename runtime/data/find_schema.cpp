@@ -23,8 +23,8 @@ TableSchema read_schema(const fs::path& path) {
   return parse_schema({reinterpret_cast<const char*>(text.data()), text.size()}, path.string());
 }
 
-/// Finds the schema file next to a table: for data.csv.gz, data.csv.gz.schema.toml or
-/// data.csv.schema.toml.
+/// Returns the path of the schema file next to a table: for data.csv.gz, data.csv.gz.schema.toml or
+/// else data.csv.schema.toml. Returns nullopt if neither exists.
 std::optional<fs::path> schema_beside(const fs::path& table) {
   fs::path plain = table;
   if (plain.extension() == ".gz" || plain.extension() == ".xz") plain.replace_extension();

@@ -21,9 +21,9 @@ extern const std::string_view kIconvAdvice;
 /// quotes the text; otherwise returns "".
 std::string encoding_fault(std::string_view text);
 
-/// For a line that does not contain `delimiter`: returns a hint for an error message on the
-/// delimiter that the line seems to use, "; the line has 3 ';'...". Returns "" if the line has none
-/// of the usual delimiters.
+/// For a line that does not contain `delimiter`: returns a hint for an error message with the
+/// delimiter that the line seems to use, and how often it occurs, "; the line has 3 ';'...".
+/// Returns "" if the line has none of the usual delimiters.
 std::string other_delimiter(std::string_view line, char delimiter);
 
 }  // namespace cudp

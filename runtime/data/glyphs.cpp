@@ -23,7 +23,7 @@ constexpr int kSide = 28;
 constexpr int kPixels = kSide * kSide;
 constexpr int kPiecesPerCurve = 4;  // straight pieces between two points of a smooth stroke
 
-/// Affine map from coordinates of the shape to pixels.
+/// Affine map from the coordinates of a digit's shape to pixels of the image.
 struct Affine {
   double xx, xy, yx, yy, x0, y0;
 
@@ -57,7 +57,9 @@ Point catmull_rom(const Point& a, const Point& b, const Point& c, const Point& d
   return {blend(a.x, b.x, c.x, d.x), blend(a.y, b.y, c.y, d.y)};
 }
 
-/// Returns the corners of the polyline that the pen follows.
+/// Returns the corners of the polyline that the pen follows through the points of a stroke. smooth:
+/// whether the stroke is a curve (Catmull-Rom), of which each piece becomes kPiecesPerCurve
+/// straight lines.
 std::vector<Point> pen_path(const std::vector<Point>& points, bool smooth) {
   if (!smooth) return points;
   std::vector<Point> path;
@@ -73,8 +75,9 @@ std::vector<Point> pen_path(const std::vector<Point>& points, bool smooth) {
 
 class Canvas {
  public:
-  /// Draws a straight line with round ends and a soft edge one pixel wide. Where lines overlap, the
-  /// darker ink stays.
+  /// Draws a straight line from a to b with round ends and a soft edge one pixel wide. width: width
+  /// of the line [pixels]. ink: amount of ink, at most 1. Where lines overlap, a pixel keeps the
+  /// larger amount.
   void draw(const Point& a, const Point& b, double width, double ink) {
     const double reach = 0.5 * width + 0.5;
     const int x0 = clip(std::min(a.x, b.x) - reach), x1 = clip(std::max(a.x, b.x) + reach);
@@ -92,7 +95,8 @@ class Canvas {
       }
   }
 
-  /// Blurs with three points along both axes. side: weight of each neighbour, up to 1/3.
+  /// Blurs the image: replaces each pixel by a weighted mean of it and its two neighbours, along
+  /// one axis and then along the other. side: weight of each neighbour, up to 1/3.
   void blur(double side) {
     blur_lines(side, 1, kSide);
     blur_lines(side, kSide, 1);
@@ -149,7 +153,8 @@ void draw_stray(Canvas& canvas, Dice& dice) {
   }
 }
 
-/// Returns an approximately standard normal number: the sum of four bytes, scaled.
+/// Returns an approximately standard normal number: the scaled sum of the four bytes of `bytes`,
+/// which are random.
 double rough_normal(std::uint32_t bytes) {
   const int sum =
       static_cast<int>((bytes & 255u) + (bytes >> 8 & 255u) + (bytes >> 16 & 255u) + (bytes >> 24));
@@ -157,7 +162,8 @@ double rough_normal(std::uint32_t bytes) {
   return (sum - 510) / kDeviation;
 }
 
-/// Adds light, contrast and noise, and converts the image to bytes.
+/// Converts the image to bytes, [28, 28], and writes them to `out`. The background, the contrast,
+/// the slope of the light and the noise of the pixels are random.
 void develop(const Canvas& canvas, Dice& dice, std::uint8_t* out) {
   const double paper = dice.uniform(0.0, 50.0);
   const double ink = dice.uniform(130.0, 255.0) - paper;

@@ -93,15 +93,17 @@ Dataset to_dataset(IdxPart part, int classes, Share share) {
   return set;
 }
 
-/// The records that one rank reads from each of CIFAR-10's files. The last file is the test set.
+/// Records that one rank (process) reads from each of CIFAR-10's files. The last file is the test
+/// set.
 struct CifarShare {
   std::vector<ExampleRange> ranges;  ///< records to read from each file
   std::uint64_t train = 0;           ///< number of training records of all ranks together
   std::uint64_t test = 0;
 };
 
-/// Computes the share of each file. The number of records follows from the size of an uncompressed
-/// file; a compressed one is read to count them.
+/// Computes which records of each file this rank reads. files: the training files, then the test
+/// file. The number of records in an uncompressed file follows from its size; a compressed file is
+/// read to count them.
 CifarShare share_of(const std::vector<fs::path>& files, Share share) {
   CifarShare all{.ranges = std::vector<ExampleRange>(files.size(), kAllRecords)};
   if (share.is_all()) return all;

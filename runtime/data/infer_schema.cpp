@@ -12,7 +12,8 @@
 namespace cudp {
 namespace {
 
-/// Throws InputError if a text is not UTF-8, which a schema, as TOML, requires.
+/// Throws InputError if one of the texts is not UTF-8, which a schema requires, because it is a
+/// TOML file.
 void check_texts(const std::vector<std::string>& texts, const std::string& file,
                  const std::string& place) {
   for (const std::string& text : texts)

@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Makes a KeptRange for one rank's share of `rows` rows, with as much memory reserved as the
-/// reader allows.
+/// Makes an object that collects one rank's share of `rows` rows, in memory or in a file, as
+/// files.storage states. Memory is reserved for at most reader.reservable() rows.
 KeptRange kept_rows(const MatrixFiles& files, const MatrixReader& reader, Share share,
                     std::uint64_t rows) {
   Dataset empty = reader.empty();
@@ -50,7 +50,8 @@ void show(const MatrixFiles& files) {
     files.progress->next("reading " + shown(fs::path(files.name()).filename().string()));
 }
 
-/// Reads all rows to check them, and adds their labels to `rows`, but not their features.
+/// Reads all rows to check them. Returns `rows` with their labels, but not their features,
+/// appended.
 Dataset check_rows(MatrixReader& reader, Dataset rows) {
   rows.labels.reserve(reader.rows());
   if (rows.has_targets()) rows.targets.reserve(reader.rows());
@@ -149,8 +150,9 @@ MatrixFiles files_of(const DataRequest& request, const ArrayFiles& files) {
           .progress = request.progress};
 }
 
-/// Returns whether `name` is the array to read: the stated name or, if none is stated, x or X (y or
-/// Y).
+/// Returns whether the array `name` of a .npz file is the one to read. stated: the name that the
+/// user stated. If it is empty, the array is the one with the usual name: x or X for features, y or
+/// Y for labels. usual: "x" or "y".
 bool may_be(const std::string& stated, const std::string& usual, const std::string& name) {
   if (!stated.empty()) return stated == name;
   return name == usual || (name.size() == 1 && std::tolower(name[0]) == usual[0]);

@@ -45,7 +45,8 @@ struct TableFiles {
   Claim claim_of_test{};
 };
 
-/// Shows on the terminal what is done with which file: "reading 'visits.csv'".
+/// Shows on the terminal what the program does with which file. doing: what it does, e.g.
+/// "reading", which gives "reading 'visits.csv'".
 void show(Busy* progress, const char* doing, const fs::path& file) {
   if (progress != nullptr)
     progress->next(std::string(doing) + " " + shown(file.filename().string()));
@@ -53,14 +54,16 @@ void show(Busy* progress, const char* doing, const fs::path& file) {
 constexpr const char* kCounting = "counting the rows of";
 constexpr const char* kReading = "reading";
 
-/// Returns "3 columns need a kind: 'a', 'b', 'c'".
+/// Returns a text such as "3 columns need a kind: 'a', 'b', 'c'". what: what the columns need, "a
+/// kind" in this example.
 std::string needs_text(const std::vector<std::string>& names, const char* what) {
   return (names.size() == 1 ? "1 column needs " : std::to_string(names.size()) + " columns need ") +
          what + ": " + column_list(names);
 }
 
-/// Throws InputError if the schema is incomplete. The message lists what is missing, what to type,
-/// and last the option to read it from the rows, which gives up the guarantee.
+/// Throws InputError if the schema is incomplete. The message lists what is missing and what the
+/// user can type. Last it names the option to read the missing parts from the rows, which gives up
+/// the privacy guarantee.
 void require_complete(const TableSchema& schema, const std::string& source, const fs::path& table) {
   std::vector<std::string> kinds, bounds;
   for (const Column& c : schema.columns)
@@ -93,15 +96,17 @@ TableSchema completed(const TableSchema& schema, const fs::path& table, bool acc
   return complete_from_rows(schema, *open_bytes(table, progress, compression_of(schema)));
 }
 
-/// Number of used rows in each of the two parts of a table.
+/// Number of rows that are used (not dropped by the unit's max_rows) in each of the two parts of a
+/// table.
 struct PartSizes {
   std::uint64_t train = 0;
   std::uint64_t other = 0;
 };
 
-/// Counts the used rows of a table in two parts: is_other(row, index of its unit's first row)
-/// decides the part. Reads only the unit's cells. May stop after a faulty row, because the caller
-/// rejects the table when reading it.
+/// Counts the rows of a table that are used, in two parts. A row is in the part `other` if
+/// is_other(row, first) is true, where `first` is the index of the first row of its unit of
+/// privacy. Reads only the cells of the unit's column. May stop after a faulty row, because the
+/// caller rejects the table when it reads it.
 template <class IsOther>
 PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
                       const IsOther& is_other) {
@@ -118,8 +123,9 @@ PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableO
   return sizes;
 }
 
-/// Reads one rank's share of a table. Rows are counted first, to know which rows belong to the
-/// share, and to allocate once: a growing vector would take twice the memory.
+/// Reads one rank's share of a table. Rows are counted first, so that the program knows which rows
+/// belong to the share, and allocates memory once. (A vector that grows would take twice the
+/// memory.)
 Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& schema,
                   const TableOptions& options, Busy* progress, Share share = {}) {
   const bool by_units = options.units && schema.unit && !share.is_all();
@@ -197,8 +203,9 @@ std::size_t max_counted(const TextOptions& options) {
                                kMaxWords - count_of(Marks::four));
 }
 
-/// Returns the tokenizer and vocabulary for the schema's texts; null if it has no text column.
-/// Records in `unsafe` if private texts decided the vocabulary, or may have.
+/// Returns the tokenizer and vocabulary for the schema's texts; null if it has no text column. Adds
+/// a line to `unsafe` if the words of the vocabulary were chosen from private texts, or may have
+/// been.
 std::shared_ptr<const TextCoder> coder_for(const TableSchema& schema, const fs::path& table,
                                            const DataRequest& request,
                                            std::vector<std::string>& unsafe) {
@@ -281,8 +288,9 @@ void check_malformed(const DataRequest& request, const TableSchema& schema) {
   require_missing_codes(schema, source);
 }
 
-/// Returns the assumptions about the table on which the guarantee rests. If cells may be quoted, a
-/// quote opened on one line makes the following lines part of its row; this is inherent in CSV.
+/// Returns the assumptions about the table on which the guarantee rests, as sentences for the
+/// certificate. One concerns quotes: if cells may be quoted, a quote that is opened on one line
+/// makes the following lines part of the same row, which is inherent in CSV.
 std::vector<std::string> assumptions(const DataRequest& request, const TableSchema& schema) {
   std::vector<std::string> all = {
       schema.quotes ? "a row is what the table's quotes and line breaks make one, and one example "

@@ -39,7 +39,8 @@ std::string fill_text(const Numeric& n) {
   return n.fill ? "fill " + privacy::number(*n.fill) : "no fill";
 }
 
-/// Compares a column of two schemas. Each check throws InputError if they differ.
+/// Compares a column of the schema of a model's training data with the same column of another
+/// table's schema. Each check throws InputError if they differ.
 class Match {
  public:
   Match(std::string source, std::string model)
@@ -50,8 +51,8 @@ class Match {
     bad_input(source_, place, expected + ", as " + model_ + " was trained with", found);
   }
 
-  /// Checks the given column against the one that the model was trained with, and copies missing
-  /// parts from it.
+  /// Checks `given`, a column of the table to score, against `trained`, the column with which the
+  /// model was trained. Copies parts that `given` lacks from `trained`.
   void column(const Column& trained, Column& given) const {
     if (std::holds_alternative<Unstated>(given.kind)) given.kind = trained.kind;
     const std::string place = "column " + shown(given.name);

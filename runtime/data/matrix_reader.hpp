@@ -68,14 +68,15 @@ class MatrixReader {
   /// TableFaults::kMax of them.
   bool next(TableBlock& block);
   /// Returns a view of the features in the calling program's memory, so that they need not be
-  /// copied. Null if the features must be converted: unless the array is in memory, row-major, and
-  /// of type float32 (or bytes, for images), and rows with NaN are errors instead of being replaced
-  /// by zeros. All blocks must still be read, because next() checks the rows.
+  /// copied. Returns null if they must be converted. They need no conversion if the array is in
+  /// memory, row-major and of type float32 (or bytes, for images), and a row with NaN is an error
+  /// instead of being replaced by zeros. The caller must still read all blocks, because next()
+  /// checks the rows.
   std::shared_ptr<const BorrowedFeatures> borrowed() const;
-  /// Returns the features as a mapped file, so that they need not be copied. Null if the features
-  /// must be converted: unless the array is in an uncompressed file and of type float32 (or bytes,
-  /// for images), and rows with NaN are errors instead of being replaced by zeros. All blocks must
-  /// still be read, because next() checks the rows.
+  /// Returns the features as a mapped file, so that they need not be copied. Returns null if they
+  /// must be converted. They need no conversion if the array is in an uncompressed file and of type
+  /// float32 (or bytes, for images), and a row with NaN is an error instead of being replaced by
+  /// zeros. The caller must still read all blocks, because next() checks the rows.
   std::shared_ptr<const RowFile> file_rows() const;
 
  private:

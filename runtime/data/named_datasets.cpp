@@ -45,8 +45,9 @@ const NamedDataset* find_named(std::string_view name) {
   return found == all.end() ? nullptr : &*found;
 }
 
-/// Returns the folder below request.dir with the data set. If there is none, throws InputError
-/// naming the script that downloads it.
+/// Returns the folder below request.dir that has the data set's files. Throws InputError, with the
+/// name of the script that downloads the data set, if there is none. Returns an empty path for a
+/// built-in data set, which has no files.
 fs::path folder_of(const NamedDataset& named, const DataRequest& request) {
   if (named.folder.empty()) return {};
   const fs::path top = request.dir.empty() ? "data" : request.dir;

@@ -27,7 +27,8 @@ Numbering::Numbering(const Dataset& data) : begin_(data.first), end_(data.first 
   }
 }
 
-/// Returns the index of the example of a number, relative to begin(), or kHeldOut.
+/// Returns the index of the example with the sampling index begin() + number, or kHeldOut if that
+/// row is held out.
 std::uint32_t Numbering::index_of(std::size_t number) const {
   const std::size_t word = number / kWord;
   const std::uint64_t bit = std::uint64_t{1} << number % kWord;
@@ -38,7 +39,8 @@ std::uint32_t Numbering::index_of(std::size_t number) const {
   return index + static_cast<std::uint32_t>(std::popcount(trained_[word] & (bit - 1)));
 }
 
-/// Returns the number, relative to begin(), of the example with an index.
+/// Returns the sampling index, minus begin(), of the example with the index `index` in the data
+/// set.
 std::size_t Numbering::number_of(std::uint32_t index) const {
   const auto group = std::ranges::upper_bound(before_, index) - before_.begin() - 1;
   std::uint32_t left = index - before_[static_cast<std::size_t>(group)];

@@ -84,7 +84,7 @@ std::string hexadecimal(const std::array<unsigned char, size>& digest) {
   return text;
 }
 
-/// Computes the SHA-256 of the bytes that it reads from another reader.
+/// Reader that passes on the bytes of another reader, and computes their SHA-256 digest.
 class HashedReader final : public ByteReader {
  public:
   explicit HashedReader(std::unique_ptr<ByteReader> raw)
@@ -95,7 +95,7 @@ class HashedReader final : public ByteReader {
   /// Returns whether reading or decompressing the file failed.
   bool is_broken() const { return broken_; }
 
-  /// Reads the rest of the stream and returns the digest of all of it.
+  /// Reads the stream to its end and returns the SHA-256 digest of its whole content, hexadecimal.
   std::string sha256() {
     std::vector<std::uint8_t> rest(std::size_t{64} << 10);
     while (read(rest) == rest.size()) {

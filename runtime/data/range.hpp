@@ -34,8 +34,7 @@ class KeptRange {
   /// Call once with each example of the data set, in order: the one with the index `example` in
   /// `block`. Keeps it if it belongs to the rank. Returns whether it does.
   bool take(const Dataset& block, std::size_t example);
-  /// Sets Dataset::numbers, the index with which batches are drawn, of the example that take() kept
-  /// last.
+  /// Sets the sampling index (Dataset::numbers) of the example that take() kept last.
   void number(std::uint32_t index) { kept_.numbers.push_back(index); }
   /// Returns the collected examples. Requires that all examples of the data set were passed to
   /// take(). Throws Error if their number differs from the one that the constructor was given, i.e.

@@ -16,7 +16,8 @@ const std::vector<std::string>* texts_of(const Column& column) {
   return nullptr;
 }
 
-/// Returns the number of edges that are at most x. Requires that they ascend.
+/// Returns the index of the interval of a numeric column that x falls in: the number of edges that
+/// are at most x. Requires that the edges ascend.
 std::ptrdiff_t interval_of(double x, const std::vector<double>& edges) {
   constexpr std::size_t kFew =
       16;  // up to this number, counting without a branch is faster than bisection

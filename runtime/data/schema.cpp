@@ -21,7 +21,8 @@
 namespace cudp {
 namespace {
 
-/// A TOML table of the schema. Errors name source, line and key.
+/// A TOML table inside a schema, whose values are read by key. Errors state the schema's source,
+/// the line and the key.
 class Entry {
  public:
   Entry(const toml::table& table, const std::string& source) : table_(table), source_(source) {}
@@ -62,7 +63,8 @@ class Entry {
     return v;
   }
 
-  /// Reads one of two words; returns true for the second, and false if the key is absent.
+  /// Reads the value of a key that must be one of two words. Returns whether it is the second;
+  /// false if the key is absent.
   bool choice(std::string_view key, std::string_view first, std::string_view second) const {
     if (!has(key)) return false;
     const std::string v = text(key);
@@ -83,7 +85,7 @@ class Entry {
     return out;
   }
 
-  /// Reads one text, or a list that may be empty.
+  /// Reads the value of a key that may be one text or a list of texts, which may be empty.
   std::vector<std::string> text_or_texts(std::string_view key) const {
     const toml::array* array = table_[key].as_array();
     if (array == nullptr) return {text(key)};
@@ -117,7 +119,8 @@ class Entry {
   const std::string& source_;
 };
 
-/// Parses a date of the schema into days since 1970-01-01.
+/// Converts the text of a date in the schema to days since 1970-01-01. format: the column's date
+/// format. key: key of the text, for messages.
 double date_of(const Entry& e, const std::string& format, const std::string& key,
                const std::string& text) {
   const std::optional<double> days = parse_date(text, format);

@@ -9,8 +9,8 @@
 namespace cudp {
 namespace {
 
-/// Formats a number. Whole numbers of up to 15 digits have no point: TOML's integers hold them
-/// exactly.
+/// Formats a number for TOML. A whole number of up to 15 digits has no decimal point, because
+/// TOML's integers hold it exactly.
 std::string toml_number(double value) {
   const std::string digits = number_text(value);
   const bool whole = digits.find_first_of(".e") == std::string::npos;
@@ -28,7 +28,7 @@ std::string stated(const Numeric& n, double value) {
   return n.date_format.empty() ? toml_number(value) : toml_text(format_date(value, n.date_format));
 }
 
-/// Formats the keys of a column's kind, separated by ", ".
+/// Function object that returns the keys of a column's kind as TOML, separated by ", ".
 struct KindKeys {
   std::string operator()(const Unstated&) const { return R"(kind = "")"; }
   std::string operator()(const Text&) const { return R"(kind = "text")"; }

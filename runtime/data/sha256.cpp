@@ -34,8 +34,9 @@ bool has_sha_instructions() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_SHA) != 0;
 }
 
-/// Changes the state by whole blocks of 64 bytes. The instructions keep the state as the words
-/// (a, b, e, f) and (c, d, g, h), the first of them highest.
+/// Processes `blocks` whole blocks of 64 bytes, which changes the state. The SHA instructions keep
+/// the state as two vectors of the words (a, b, e, f) and (c, d, g, h), with the first word
+/// highest.
 __attribute__((target("sha,sse4.1"))) void compress(std::array<std::uint32_t, 8>& state,
                                                     const std::uint8_t* block, std::size_t blocks) {
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);

@@ -16,8 +16,8 @@
 namespace cudp {
 namespace {
 
-/// Returns the index of the schema's column that satisfies `is`. Throws InputError with the text
-/// `wanted` if there is none.
+/// Returns the index of the first column of the schema for which is(column) is true. Throws
+/// InputError if there is none; the message says that `wanted` was expected.
 template <class Is>
 std::size_t find_column(const TableSchema& schema, const Is& is, const std::string& wanted,
                         const std::string& file, const std::string& near = "") {
@@ -35,7 +35,7 @@ void clear(TableBlock& block) {
 
 }  // namespace
 
-/// Reads blocks of rows in the calling thread.
+/// The part of a TableReader that reads blocks of rows, in the thread that calls it.
 class TableReader::Source {
  public:
   Source(ByteReader& bytes, const TableSchema& schema, const TableOptions& options)
@@ -130,7 +130,7 @@ class TableReader::Source {
   std::uint64_t row_ = 0;
 };
 
-/// Reads the next block of rows in another thread while the caller uses the current one.
+/// Reads the next block of rows in a thread of its own while the caller uses the current block.
 class TableReader::Ahead {
  public:
   explicit Ahead(Source& source) : source_(source), thread_([this] { read(); }) {}

@@ -19,9 +19,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kPresetsList = "public20k_words.txt";
 
-/// A public embedding, by name. The list has the files of scripts/fetch_data.sh first, then smaller
-/// ones made from them. `words` is the file with the names of the rows, if the vectors' file has
-/// none.
+/// A published embedding that users give by name, and one file that may have its vectors. The list
+/// has the files that scripts/fetch_data.sh downloads first, then smaller ones made from them.
+/// file, words: names of files, as find_text_file() takes them. tensor: name of the tensor with the
+/// vectors, for a .safetensors file with several. words: the file with the words of the rows, if
+/// the vectors' file does not have them; else "".
 struct NamedEmbedding {
   const char* name;
   const char* file;
@@ -49,21 +51,24 @@ std::vector<std::string> read_list(const fs::path& path, const Claim& claim = {}
   return words;
 }
 
-/// Returns the claim to check for a file of a published embedding.
+/// Returns the claim with which a file of a published embedding is checked: that it is the
+/// published file.
 Claim claim_of(const NamedEmbedding& named, const fs::path& file) {
   return {.set = named.name,
           .file = file.filename(),
           .own = "for vectors of your own: --embedding FILE"};
 }
 
-/// Returns the claim to check for a word list: if it is declared public and has the file name of
-/// the presets' list, that it is that list; else none.
+/// Returns the claim with which a word list is checked. If the user declares the list public and
+/// its file has the name of the list that presets use, the claim is that it is that list. Otherwise
+/// it is empty: the list is the user's own.
 Claim claim_of_list(const TextOptions& options, const fs::path& file) {
   if (!options.vocabulary_is_public || file.filename() != kPresetsList) return {};
   return {.set = "glove", .file = kPresetsList, .own = "give a list of your own another name"};
 }
 
-/// Reads the vectors, and the words of their rows if they are known.
+/// Reads the vectors of a published embedding from `file`, and the words of their rows from another
+/// file if `named` has one. Checks that both have the published content.
 VectorTable read_named(const NamedEmbedding& named, const fs::path& file, const std::string& dir) {
   VectorTable table = read_vectors(*open_bytes(file), named.tensor);
   check_claim(file, claim_of(named, file), table.digest);
@@ -90,8 +95,8 @@ VectorTable read_embedding(const TextOptions& options, const std::string& dir) {
             "none; scripts/fetch_data.sh " + options.embedding + " downloads them");
 }
 
-/// Returns the embedding that the options name, reduced to its principal components if they say so;
-/// nullopt if they name none.
+/// Returns the embedding that the options name, reduced to its first principal components if the
+/// options request that; nullopt if they name no embedding.
 std::optional<VectorTable> embedding_of(const TextOptions& options, const std::string& dir) {
   if (options.embedding.empty()) {
     if (options.embedding_dims != 0 || !options.embedding_tensor.empty() || options.store_embedding)
@@ -115,8 +120,8 @@ std::vector<std::string> own_words(const VectorTable& table, Tokenizer tokenizer
   return words;
 }
 
-/// Returns the words of the vocabulary: from the list that the options name, else from the
-/// embedding table, else `counted`.
+/// Returns the words of the vocabulary. They come from the list that the options name; without a
+/// list, from the embedding table; without either they are `counted`.
 std::vector<std::string> words_of(const TextOptions& options, const std::string& dir,
                                   const std::optional<VectorTable>& table,
                                   std::optional<std::vector<std::string>> counted) {

@@ -87,7 +87,7 @@ void append_utf8(std::string& to, utf8proc_int32_t c) {
   to.append(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(length));
 }
 
-/// Splits a text into words as split_basic does, one character at a time.
+/// Splits a text into words as split_basic() does. add() receives the text's characters one by one.
 class BasicSplitter {
  public:
   explicit BasicSplitter(const UseToken& use) : use_(use) {}
@@ -109,7 +109,7 @@ class BasicSplitter {
   }
 
  private:
-  /// Appends the character without accents, in lower case.
+  /// Appends the character to the current word, in lower case and without accents.
   void append_plain(char32_t c) {
     if (c < 0x80) return append_part(static_cast<utf8proc_int32_t>(c));
     std::array<utf8proc_int32_t, 32> parts{};

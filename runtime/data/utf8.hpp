@@ -10,7 +10,7 @@ struct Utf8Character {
   char32_t code = 0;
 };
 
-/// Decodes the first character. Overlong forms and surrogates are invalid.
+/// Decodes the first character of a text. Overlong encodings and surrogates are invalid.
 Utf8Character first_character(std::string_view text);
 
 bool is_utf8(std::string_view text);

@@ -21,8 +21,8 @@ constexpr std::uint64_t kLongestTable = std::uint64_t{8} << 30;
 constexpr int kMaxColumns = 4096;
 constexpr double kRootMeanSquare = 0.4;
 
-/// Appends the numbers after the first blank of a line to `values`. Returns how many there are, or
-/// -1 if one is not a finite number.
+/// Parses the numbers of a line of GloVe's format, which follow the word and a blank, and appends
+/// them to `values`. Returns how many there are, or -1 if one of them is not a finite number.
 int append_numbers(std::string_view line, std::vector<float>& values) {
   int count = 0;
   for (std::size_t at = line.find(' '); at != std::string_view::npos; at = line.find(' ')) {
@@ -76,14 +76,15 @@ VectorTable read_tensor(std::string_view bytes, const std::string& source,
   return table;
 }
 
-/// Returns whether the file is a safetensors file: it begins with the length of its header and "{",
-/// which no line of text does.
+/// Returns whether the bytes are those of a safetensors file. Such a file begins with the 64-bit
+/// length of its header, whose last byte is 0, and "{", which no line of text does.
 bool is_safetensors(std::string_view bytes) {
   return bytes.size() > 8 && bytes[8] == '{' && bytes[7] == '\0';
 }
 
-/// Returns the scatter matrix [d, d] of the vectors: for each pair of columns the sum over rows of
-/// the product, after subtracting `means`.
+/// Returns the scatter matrix of the vectors, [d, d], with d the number of columns. Element (i, j)
+/// is the sum over all rows of the product of columns i and j, after subtracting the columns'
+/// means.
 std::vector<double> scatter_of(const WordVectors& v, std::span<const double> means) {
   const auto d = static_cast<std::size_t>(v.columns);
   std::vector<double> sums(d * d);
@@ -106,8 +107,9 @@ std::vector<double> column_means(const WordVectors& v) {
   return means;
 }
 
-/// Subtracts `means` from the rows, projects them on the directions [dims, d], and scales the
-/// result.
+/// Subtracts `means` from each row, projects it on the directions [dims, d], with d the number of
+/// columns, and scales all results to a root mean square of kRootMeanSquare. Returns them, [rows,
+/// dims].
 std::vector<float> turned(const WordVectors& v, std::span<const double> means,
                           const std::vector<float>& directions, int dims) {
   const auto d = static_cast<std::size_t>(v.columns);
@@ -130,7 +132,8 @@ std::vector<float> turned(const WordVectors& v, std::span<const double> means,
   return out;
 }
 
-/// Finds, for a word, the rows of the table whose mean is the word's vector.
+/// Function object that returns, for a word, the indices of the rows of the table whose mean is the
+/// word's vector; empty if the table has neither the word nor its parts.
 class RowsOfWords {
  public:
   explicit RowsOfWords(const VectorTable& table) {

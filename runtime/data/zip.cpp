@@ -28,7 +28,8 @@ constexpr std::uint16_t kWideExtra = 1;
 constexpr std::uint16_t kStored = 0, kDeflated = 8;
 constexpr std::uint16_t kEncrypted = 1;
 
-/// Reads a little-endian number. Requires that all its bytes are in range.
+/// Reads a little-endian number of type T at offset `at`. Requires that all its bytes are within
+/// `bytes`.
 template <class T>
 T number_at(std::span<const std::uint8_t> bytes, std::size_t at) {
   T value = 0;
@@ -101,7 +102,8 @@ class RandomAccessMemory final : public RandomAccessBytes {
   std::span<const std::uint8_t> bytes_;
 };
 
-/// Where a member's content is in the archive, and its size and checksum.
+/// Position of a member's content in the archive, its size there and when unpacked [bytes], and its
+/// CRC-32.
 struct MemberLocation {
   std::uint64_t at = 0;
   std::uint64_t packed = 0;
@@ -230,8 +232,8 @@ ZipArchive::ZipArchive(const RandomAccessBytes& bytes) : bytes_(bytes) {
   read_directory(find_directory());
 }
 
-/// Finds the archive's directory from the record at the end of the file; a comment may follow that
-/// record.
+/// Returns the position and size of the archive's directory. It finds them in the record at the end
+/// of the file, after which only a comment may follow.
 ZipArchive::Directory ZipArchive::find_directory() const {
   constexpr std::uint64_t kLongestComment = 0xffff;
   const std::uint64_t size = bytes_.size();
