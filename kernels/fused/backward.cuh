@@ -9,7 +9,8 @@
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Computes the gradient of the hidden dense layer's inputs, multiplied by the derivative of the
-/// activation before it. Rows of the matrix product are examples, columns are inputs.
+/// activation before it, for all examples of the group. In the matrix product, rows are examples
+/// and columns are inputs.
 template <class P>
 __device__ __forceinline__ void hidden_backward(Space<P>& s) {
   constexpr DenseStages c = P::kDense;
@@ -131,8 +132,10 @@ __device__ __forceinline__ void input_gradient(Space<P>& s) {
   }
 }
 
-/// Part of convolution i's weight gradient that a warp computes at once (a unit): for some output
-/// channels, one tap of the kernel, and one or two groups of eight inputs of it.
+/// A unit: the part of convolution i's weight gradient that a warp computes at once. It has 16
+/// unit_m output channels from channel 16 block_m on, one tap (position of the kernel), and unit_k
+/// chunks of eight inputs of that tap from number `chunk` on. Each lane has kNumbers of its partial
+/// derivatives.
 template <class P, int i>
 struct Unit {
   static constexpr int kNumbers = P::stage(i).unit_m * P::stage(i).unit_k * 4;
@@ -148,15 +151,16 @@ struct Unit {
   }
 
   /// Returns the index of the parameter of which the lane's n-th number is the partial derivative;
-  /// -1 for a number of the tile beyond the weights.
+  /// -1 if that place of the tile has no weight.
   __device__ __forceinline__ int parameter(const Lane& l, int n) const {
     constexpr ConvStage c = P::stage(i);
     const int channel = (block_m + n / (4 * c.unit_k)) * 16 + l.g + (n & 2) * 4;
     return c.parameter(channel, tap, chunk + n / 4 % c.unit_k, 2 * l.t + (n & 1));
   }
 
-  /// Computes this lane's numbers of the gradient of example e: sums over output pixels, in the
-  /// order in which products process the pixels (plan.hpp, slots).
+  /// Computes this lane's numbers of the unit's gradient for example e. The gradient is these
+  /// numbers times Sums::factor_of(). Each number is a sum over output pixels, in the order in
+  /// which products process the pixels (plan.hpp, slots).
   __device__ __forceinline__ void make(Space<P>& s, int e, float (&gradient)[kNumbers]) const {
     constexpr ConvStage c = P::stage(i);
     constexpr typename Packed<P>::Tables kTables = Packed<P>::tables(i);
@@ -202,9 +206,9 @@ struct Unit {
   }
 };
 
-/// Computes the gradient of convolution i's biases for example e, as the matrix product of dy and
-/// ones. A warp calls it. Writes the gradient to the example's vector. Returns the sum of the
-/// lane's squares.
+/// Computes the gradient of convolution i's biases for example e, as the matrix product of dy, the
+/// gradient of the outputs, and ones. A warp calls it. Writes the gradient to the example's vector
+/// (VectorOffsets::bias). Returns the sum of the squares of the numbers that this lane wrote.
 template <class P, int i>
 __device__ __forceinline__ float bias_gradient(Space<P>& s, int e) {
   constexpr ConvStage c = P::stage(i);

@@ -27,8 +27,9 @@ __device__ __forceinline__ void clear(T (&v)[n]) {
 
 static_assert(unsigned{kThreads} == kFusedThreads);
 
-/// Shared memory of a block of the fused kernel: packed weights, arrays of the examples it
-/// processes, and the factors with which they are added.
+/// Shared memory of a block of the fused kernel: the packed weights (image), arrays of the E
+/// examples that it processes at once (planes), and the factors with which their gradients are
+/// added.
 template <class P>
 struct Space {
   static constexpr int E = P::kExamples;
@@ -50,8 +51,8 @@ __device__ __forceinline__ int warp_number() {
   return __shfl_sync(kFullWarp, thread_number() / kWarp, 0);
 }
 
-/// Position of a lane in tensor-core operands: it passes row `row` of matrix `matrix` to ldmatrix,
-/// and has rows g, g + 8 and columns 2 t, 2 t + 1 of sums.
+/// Which part of a tensor-core operand a lane has. For ldmatrix it passes the address of row `row`
+/// of matrix `matrix`. Of a 16 x 8 tile of sums it has rows g and g + 8, columns 2 t and 2 t + 1.
 struct Lane {
   int lane, g, t, matrix, row;
   __device__ __forceinline__ Lane()
@@ -65,7 +66,8 @@ __device__ __forceinline__ void for_constants(const Body& body) {
   (std::make_integer_sequence<int, n>());
 }
 
-/// Returns example e's part of an array in shared memory.
+/// Returns the address of example e's part of the array p in shared memory. e: number of the
+/// example in the group.
 template <class T, class P>
 __device__ __forceinline__ T* plane_of(Space<P>& s, const Plane& p, int e) {
   return reinterpret_cast<T*>(s.planes + p.at + e * p.stride);
@@ -120,8 +122,9 @@ __device__ __forceinline__ void multiply_add_half(float (&d)[4], const u32 (&a)[
 }
 
 /// Group of examples that a block processes at once: examples first, first + apart, ... of the
-/// micro-batch, of which `live` exist. number() returns an example's index in the data set; past
-/// the last example it returns that of the last one.
+/// micro-batch, which has `live` examples in all. at(e): index in the micro-batch of example e of
+/// the group. number(): its index in the data set; if the micro-batch has no such example, that of
+/// the micro-batch's last one.
 struct Group {
   int first, apart, live;
 

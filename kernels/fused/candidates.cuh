@@ -30,11 +30,12 @@ __device__ __forceinline__ std::int64_t example_number(const FusedSum& a, int e)
                                                      : static_cast<std::uint32_t>(at));
 }
 
-/// Computes the factors of an example's gradient from the squared norms of its layers. Returns
-/// whether it is added to the sum: not if it is not finite, was not accepted or does not exist.
-/// Stores its norm for the tasks accept and norms. A warp calls it with equal arguments in all
-/// lanes. For accept, the first lane calls factor_of(norm stored before, squared norm). squares: 0
-/// from index `layers` on.
+/// Decides about one example. Computes the factors of its gradient, one per layer, from the squared
+/// norms of its layers. Returns whether its gradient is added to the sum: not if it is not finite,
+/// if importance sampling did not accept it, or if the example does not exist. For the tasks accept
+/// and norms, stores its norm in a.norms. A warp calls it with equal arguments in all lanes. For
+/// accept, the first lane calls factor_of(norm stored before, squared norm), which returns the
+/// factor. squares: must be 0 from index `layers` on.
 template <int size, class NumberOf, class FactorOf>
 __device__ __forceinline__ bool decide_example(const FusedSum& a, FusedTask task, bool exists,
                                                const NumberOf& number_of, int layers,

@@ -25,7 +25,8 @@ CUDP_INLINE V load_as(const T* p) {
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
-/// Returns the first n floats at p, 0 < n <= kPart, followed by zeros. Does not read past them.
+/// Returns the n floats at address p, 0 < n <= kPart, followed by zeros. Does not read memory after
+/// the n floats.
 CUDP_INLINE Part load_first(const std::uint8_t* p, int n) {
 #if defined(__AVX512F__)
   return (Part)_mm256_maskz_loadu_ps(static_cast<__mmask8>((1u << n) - 1u), p);
@@ -40,7 +41,7 @@ CUDP_INLINE Part load_first(const std::uint8_t* p, int n) {
 #endif
 }
 
-/// Writes sums[i] = sum of the lanes of parts[i], i < kLanes.
+/// Adds up the lanes of each of kLanes vectors: sums[i] = sum of the lanes of parts[i].
 CUDP_INLINE void sum_lanes(const Part* parts, float* sums) {
 #if defined(__AVX2__)
   for (int i = 0; i < kLanes; i += kPart) {

@@ -13,12 +13,12 @@ namespace {
 /// follow.
 constexpr std::int64_t kLines = 16;
 constexpr std::int64_t kLine = 64;
-/// x|^2 of a row is summed in float32 within blocks of this many numbers
+/// The |x|^2 of a row is summed in float32 within blocks of this many numbers
 /// (kCpuArithmetic.norm_block); a multiple of 2 kLanes.
 constexpr int kNormBlock = 1024;
 
-/// Returns the first n of kLanes numbers, 0 < n < kLanes, followed by zeros. Does not read past
-/// them.
+/// Returns number(0), ..., number(n - 1), 0 < n < kLanes, followed by zeros. Does not call number()
+/// for larger arguments.
 template <class Number>
 CUDP_INLINE Vec first_numbers(int n, Number number) {
   float x[kLanes] = {};
@@ -81,7 +81,7 @@ CUDP_INLINE void prefetch(const DenseLinear& a, const Rows& rows, int e) {
   prefetch_label(a.of, a.of.examples[e]);
 }
 
-/// Computes the score w x (without bias) and |x|^2 of a row x.
+/// Computes the score w x of a row x, without the bias, and |x|^2. w: a.weights.
 template <class Rows, class Number>
 CUDP_INLINE void score(const DenseLinear& a, const Rows& rows, const Number* x, float* product,
                        float* square) {

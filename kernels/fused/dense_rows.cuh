@@ -42,7 +42,8 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Arrays of a tile's n examples in shared memory, `stride` floats apart; `first` is the first.
+/// Arrays of a tile's n examples in shared memory: the array of example e begins at first + e *
+/// stride.
 struct TileRows {
   float* first;
   int stride;
@@ -52,7 +53,8 @@ struct TileRows {
   __device__ __forceinline__ float* operator[](int e) const { return first + e * stride; }
   /// Returns example e's array, or the last example's if e >= n (its results are not stored).
   __device__ __forceinline__ const float* or_last(int e) const { return (*this)[min(e, n - 1)]; }
-  /// Calls body(e, i), begin <= i < end, for every example e, distributed over the block.
+  /// Calls body(e, i) for every example e and every i with begin <= i < end. The calls are
+  /// distributed over the block's threads.
   template <class Body>
   __device__ __forceinline__ void for_each(int begin, int end, const Body& body) const {
     const int width = end - begin;
@@ -70,12 +72,13 @@ struct TileRows {
 struct LayerWeights : DenseLayer {
   const float* parameters;
 
-  /// Returns whether four weights of an output can be loaded at once, from a multiple of four on.
+  /// Returns whether four consecutive weights of an output can be loaded at once, from each
+  /// multiple of four on.
   __device__ __forceinline__ bool is_aligned() const {
     return in % 4 == 0 && reinterpret_cast<std::uintptr_t>(parameters + weight_at) % kChunk == 0;
   }
-  /// Returns the weights of output o and inputs i .. i + 3; 0 for inputs that do not exist. If o >=
-  /// out, they are those of the last output. aligned: is_aligned().
+  /// Returns the weights of output o for inputs i .. i + 3; 0 for inputs that the layer does not
+  /// have. If o >= out, returns those of the last output. aligned: result of is_aligned().
   __device__ __forceinline__ Four of_output(int o, int i, bool aligned) const {
     const float* const from = parameters + weight_at + min(o, out - 1) * in + i;
     Four w{};
@@ -83,7 +86,8 @@ struct LayerWeights : DenseLayer {
     CUDP_UNROLL for (int k = 0; k < 4; ++k) { w.v[k] = i + k < in ? from[k] : 0.0f; }
     return w;
   }
-  /// Returns the weights of input i and outputs o .. o + 3; 0 for outputs that do not exist.
+  /// Returns the weights of input i for outputs o .. o + 3; 0 for outputs that the layer does not
+  /// have.
   __device__ __forceinline__ Four of_input(int i, int o) const {
     Four w{};
     CUDP_UNROLL for (int k = 0; k < 4; ++k) {
@@ -93,8 +97,9 @@ struct LayerWeights : DenseLayer {
   }
 };
 
-/// Four consecutive numbers, each split into two TF32 numbers, as operands of mma_tf32. A lane with
-/// index t in its group of four uses terms 4 t .. 4 t + 3 as terms t, t + 4 of two products.
+/// Four consecutive summands of a matrix product, each split into two TF32 numbers, as operands of
+/// mma_tf32. A lane with index t in its group of four lanes uses summands 4 t .. 4 t + 3 as
+/// summands t and t + 4 of two products.
 struct SplitFour {
   SplitTf32 v[4];
   __device__ __forceinline__ explicit SplitFour(const Four& x) {
@@ -102,10 +107,12 @@ struct SplitFour {
   }
 };
 
-/// Multiplies a tile's arrays x by a matrix: calls store(e, o, part, sum) for every example e,
-/// output o and part, with the sum of weight(o, k) x[e][k] over one of `parts` ranges of k < terms.
-/// A warp takes 16 examples, 8 kTiles outputs and one part at once. weight(o, k): elements k .. k +
-/// 3 of row o, 0 for k >= terms. A sum's order depends on `terms` and `parts` alone.
+/// Multiplies a matrix with the array x[e] of each example e of a tile. Each product is a sum of
+/// `terms` summands, computed in `parts` parts. Calls store(e, o, part, sum) for every example e,
+/// output o and part; sum is that of weight(o, k) x[e][k] over the part's range of k < terms.
+/// weight(o, k): returns elements k .. k + 3 of the matrix's row o, 0 for k >= terms. A warp
+/// computes 16 examples, 8 kTiles outputs and one part at once. The order in which a sum is added
+/// depends on `terms` and `parts` alone.
 template <int kTiles, class Weight, class Store>
 __device__ __forceinline__ void tile_product(const TileRows& x, int terms, int outputs, int parts,
                                              const Weight& weight, const Store& store) {
@@ -151,7 +158,8 @@ __device__ __forceinline__ void tile_product(const TileRows& x, int terms, int o
   }
 }
 
-/// Computes y = f(weight x + bias) for a tile. partial: space for sums if dense_parts() > 1.
+/// Computes y = f(weight x + bias) for the arrays x of a tile, with f the layer's activation
+/// function. partial: memory for partial sums, used if dense_parts() > 1.
 template <int kTiles, class Function>
 __device__ __forceinline__ void tile_forward(const LayerWeights& l, const TileRows& x,
                                              const TileRows& partial, const TileRows& y,
@@ -178,8 +186,9 @@ __device__ __forceinline__ void tile_forward(const LayerWeights& l, const TileRo
   __syncthreads();
 }
 
-/// Part of a layer's gradient that a thread computes at once: kIn inputs x kOut outputs. The input
-/// after the last is the bias's 1. Neighbouring threads have neighbouring inputs.
+/// Part of a layer's gradient that a thread computes at once: that of the weights between kIn
+/// inputs (`input`, input + apart, ...) and kOut outputs (from `output` on). The input after the
+/// layer's last is the bias's 1. Threads next to each other have inputs next to each other.
 template <int kIn_, int kOut_>
 struct TilePart {
   static constexpr int kIn = kIn_, kOut = kOut_;
@@ -194,7 +203,8 @@ struct TilePart {
     input = item % apart;
     output = item / apart * kOut;
   }
-  /// Calls body(i, k, parameter) for each input i and output k that the layer has.
+  /// Calls body(i, k, parameter) for input number i and output number k of the part, as far as the
+  /// layer has them. parameter: index of their weight or bias among the network's parameters.
   template <class Body>
   __device__ __forceinline__ void for_each(const Body& body) const {
     CUDP_UNROLL for (int i = 0; i < kIn; ++i) {
@@ -211,7 +221,9 @@ struct TilePart {
   }
 };
 
-/// Example e's factors x and dy of a part (gradient x[i] dy[k]), even of numbers beyond the layer.
+/// Factors of the gradient of a part for example e: the gradient of the weight between input i and
+/// output k is x[i] dy[k]. They are also loaded for inputs and outputs that the layer does not
+/// have; such products are not used.
 template <class Part>
 struct PartTerms {
   float x[Part::kIn], dy[Part::kOut];
@@ -229,7 +241,7 @@ struct PartTerms {
     const float* const in = rows[e] + part.layer.input + part.input;
     CUDP_UNROLL for (int i = 0; i < Part::kIn; ++i) { x[i] = in[i * part.apart]; }
   }
-  /// Calls body(i, k) for every input i and output k.
+  /// Calls body(i, k) for every input number i and output number k of the part.
   template <class Body>
   static __device__ __forceinline__ void for_each(const Body& body) {
     CUDP_UNROLL for (int i = 0; i < Part::kIn; ++i) {
@@ -238,7 +250,8 @@ struct PartTerms {
   }
 };
 
-/// Coordinate-wise clipping: m and 1 / scale of a part's parameters, 0 if the layer has none.
+/// Coordinate-wise clipping: m (`mean`) and 1 / scale (`inverse`) of the weight between each input
+/// and output of a part; 0 if the layer has no such input or output.
 template <class Part>
 struct TileTransform {
   float mean[Part::kIn][Part::kOut], inverse[Part::kIn][Part::kOut];
@@ -259,7 +272,9 @@ struct TileTransform {
 };
 struct NoTransform {};
 
-/// Partial sums of a layer's |w|^2, w = (x dy - m) / scale: squares[warp * x.n + e] for example e.
+/// Coordinate-wise clipping: computes, for each example e of the tile, the sum of w^2 over the
+/// layer's parameters, with w = (x dy - m) / scale. Writes one partial sum per warp, to
+/// squares[warp * x.n + e].
 template <class Part>
 __device__ __forceinline__ void tile_squares(const DenseLayer& l, const Transform& t,
                                              const TileRows& x, float* squares) {
@@ -285,10 +300,12 @@ __device__ __forceinline__ void tile_squares(const DenseLayer& l, const Transfor
   }
 }
 
-/// Adds a layer's gradients x dy of the examples e whose bit e of `adding` is set, as integers in
-/// units of the sum's grid. Writes the sum to slab if is_first, else adds it. dy: times clip factor
-/// / grid. With transforms: dy unscaled, and w = (x dy - m) / scale times scales[e] is added.
-/// Examples are finite, so no product exceeds the clipping norm, at most 2^21 units.
+/// Adds up a layer's gradients x dy of those examples e for which bit e of `adding` is set, as
+/// integers that count multiples of the sum's grid. Writes the sums to slab [parameters] if
+/// is_first, otherwise adds them to it. dy must have been multiplied by the clip factor and divided
+/// by the grid. With transforms (coordinate-wise clipping), dy is not scaled, and scales[e] times w
+/// = (x dy - m) / scale is added. Requires finite gradients, so that no product exceeds the
+/// clipping norm, which is at most 2^21 multiples of the grid.
 template <class Part, bool transforms>
 __device__ __forceinline__ void tile_sum(const DenseLayer& l, const TileRows& x, unsigned adding,
                                          bool is_first, const Transform& t, const float* scales,
@@ -375,8 +392,9 @@ __device__ __forceinline__ std::uint32_t truth_of(const FusedSum& a, std::int64_
   return a.targets != nullptr ? ScalarLanes::bits(a.targets[number]) : a.labels[number];
 }
 
-/// Returns whether class weights multiply the factors, after clipping. Otherwise they multiply the
-/// gradient of the loss, because the bound follows from the gradient itself.
+/// Returns whether class weights multiply the clip factors, and so apply after clipping. Otherwise
+/// they multiply the gradient of the loss, because for other tasks the bound on a contribution
+/// follows from the gradient itself.
 __device__ __forceinline__ bool weighs_factors(FusedTask task, bool transforms) {
   return task == FusedTask::clip && !transforms;
 }

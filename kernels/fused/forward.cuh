@@ -9,8 +9,8 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Returns the factor from the stored input of the first layer to the feature. Bytes are stored as
-/// byte / 256, which is exact in fp16.
+/// Returns the number by which a stored input of the first layer is multiplied to get the feature.
+/// Bytes are stored as byte / 256, which is exact in fp16.
 template <class P>
 __device__ __forceinline__ float input_factor(const FusedSum& a) {
   return P::kInput == Input::bytes ? 256.0f * a.scale : 1.0f;
@@ -78,8 +78,9 @@ __device__ __forceinline__ void build_input(const FusedSum& a, Space<P>& s, cons
   }
 }
 
-/// Computes y = weights x + bias of convolution i, before pool and activation. A warp takes 16
-/// output pixels of an example by 16 channels at a time, and one of `splits` parts of their sums.
+/// Computes y = weights x + bias for convolution i, before pool and activation, for all examples of
+/// the group. At once, a warp computes 16 output pixels of an example for 16 output channels, and
+/// one of `splits` parts of their sums.
 template <class P, int i>
 __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
@@ -150,8 +151,9 @@ __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
   }
 }
 
-/// Computes partial sums of the hidden dense layer: each warp multiplies its share of the inputs.
-/// Rows of the product are the group's examples (unused rows are 0), columns are outputs.
+/// Computes the hidden dense layer's products as partial sums: each warp multiplies its share of
+/// the inputs. In the matrix product, rows are the examples of the group (rows without an example
+/// are 0) and columns are outputs.
 template <class P>
 __device__ __forceinline__ void hidden_forward(Space<P>& s) {
   constexpr DenseStages c = P::kDense;

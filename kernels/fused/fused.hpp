@@ -33,9 +33,8 @@ static_assert(kFusedExamples % kTileExamples == 0);
 
 /// What a launch of a fused kernel does for every example of its micro-batch:
 ///   clip    adds the example's clipped gradient to the sum;
-///   accept  second stage of importance sampling: accepts or rejects the example; if it is
-///   accepted,
-///           adds its gradient divided by the gradient's norm; stores the norm in both cases;
+///   accept  second stage of importance sampling: accepts or rejects the example, and adds an
+///           accepted gradient, divided by its norm; stores the norm in both cases;
 ///   norms   writes the norm of the example's gradient;
 ///   forward writes the example's logits.
 /// For clip and accept, FusedSum::examples lists the indices of the batch's examples. For norms and
@@ -57,7 +56,7 @@ struct FusedAcceptance {
 /// Texts of the data set, and the working memory of the fused kernel for recurrent networks.
 struct FusedTexts {
   device::Texts of;                  ///< all texts; `tokens` is null if the examples are not texts
-  std::int32_t places = 0;           ///< T
+  std::int32_t places = 0;           ///< T, maximum number of words of a text
   std::int32_t group = 0;            ///< texts that a block processes at once, 1 to 8
   unsigned char* scratch = nullptr;  ///< [blocks, bytes], see TextPlan::scratch_bytes()
 };
@@ -82,8 +81,9 @@ struct FusedSum {
   const float* class_weights;     ///< [classes], or null: all are 1; for dense_rows.cuh
   float scale;                    ///< a feature is scale * byte + shift
   float shift;
-  const float* parameters;                  ///< [d], flat in PyTorch's order
-  const unsigned char* packed;              ///< the same for fused_kernel.cuh (packed.hpp), or null
+  const float* parameters;  ///< [d], flat in PyTorch's order
+  /// Packed copy of the parameters for fused_kernel.cuh (packed.hpp), or null.
+  const unsigned char* packed;
   Activate functions[kMaxDenseLayers - 1];  ///< activations of the layers except the last
   DenseShapes dense;                        ///< plan for dense_rows.cuh; the others leave it empty
   Loss loss;  ///< loss for dense_rows.cuh; networks with convolutions use cross-entropy
@@ -97,15 +97,17 @@ struct FusedSum {
   float* losses;         ///< [capacity], only with a sum, or null
   float* squared_norms;  ///< [capacity, layers], null if losses is
   float* factors;        ///< [capacity, layers], null if losses is
-  float* norms;          ///< [data set]: norms as last seen, updated by accept; written by norms
-  float* logits;         ///< [capacity, outputs], written
+  /// [data set], norm of each example's gradient; the task accept reads it, accept and norms write
+  /// it.
+  float* norms;
+  float* logits;  ///< [capacity, outputs], written
 };
 
 /// Adds the partial sums of all thread blocks (slabs [blocks, n]) to the batch's sum: fixed[j] +=
 /// sum over blocks b of slabs[b, j], for j < n.
 struct FusedReduce {
   BlockSums block_sums;
-  std::int64_t n;  ///< d
+  std::int64_t n;  ///< d, number of parameters
   FixedPoint* fixed;
 };
 

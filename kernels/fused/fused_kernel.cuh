@@ -21,8 +21,7 @@ namespace cudp::fused::inline CUDP_SIMT {
 /// Processes a whole network in one launch: forward and backward pass of every example of the
 /// micro-batch, norms, clipping and the sum of contributions. Noise and update are a launch of
 /// their own (finish_kernel). grid: a.blocks; one per multiprocessor is best. block: 512. dynamic
-/// smem:
-// shared_bytes<P>().
+/// smem: shared_bytes<P>().
 template <class P>
 __global__ void __launch_bounds__(kThreads, 1) fused_kernel(FusedSum a) {
   constexpr int E = P::kExamples;

@@ -18,10 +18,11 @@ __device__ __forceinline__ T warp_max(T v) {
   return v;
 }
 
-/// For one example: activation of the hidden layer, logits, cross-entropy, and gradients of the
-/// logits and of the hidden layer's sums. Gradients are scaled by a power of two, chosen per
-/// example so that the largest gradient of a logit is in [32, 64), the range of fp16. If logits is
-/// not null, only writes them and returns. A warp calls it.
+/// Computes, for example e of the group, the activation of the hidden layer, the logits and the
+/// loss (cross-entropy). If `logits` is not null, only writes the logits to it. Otherwise also
+/// computes the gradients of the logits and of the hidden layer's sums before activation. They are
+/// scaled by a power of two, chosen per example so that the largest gradient of a logit is in [32,
+/// 64), the range of fp16. A warp calls it.
 template <class P>
 __device__ __forceinline__ void finish_example(const FusedSum& a, Space<P>& s, int e, int label,
                                                float* logits) {
@@ -101,8 +102,8 @@ __device__ __forceinline__ void finish_example(const FusedSum& a, Space<P>& s, i
   vector[v.squares + 3] = square_logits;
 }
 
-/// Computes the squared norm of the hidden layer's inputs, as rounded for the sum's products. A
-/// warp calls it.
+/// Computes the squared norm of the hidden layer's inputs for example e, with the inputs rounded as
+/// in the products that the sum adds. Writes it to the example's vector. A warp calls it.
 template <class P>
 __device__ __forceinline__ void square_inputs(Space<P>& s, int e) {
   const int lane = thread_number() % kWarp;
@@ -118,8 +119,8 @@ __device__ __forceinline__ void square_inputs(Space<P>& s, int e) {
   if (lane == 0) plane_of<float>(s, P::layout().vector, e)[P::kVector.squares] = square;
 }
 
-/// Last layer and loss of all examples of the group, one warp per example. Meanwhile other warps
-/// compute the squared norms of the hidden layer's inputs.
+/// Computes the last layer and the loss of all examples of the group, one warp per example.
+/// Meanwhile other warps compute the squared norms of the hidden layer's inputs.
 template <class P>
 __device__ __forceinline__ void last_layer(const FusedSum& a, Space<P>& s, const Group& group,
                                            int label) {

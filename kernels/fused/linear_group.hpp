@@ -27,7 +27,8 @@ CUDP_INLINE std::int64_t count_of(VecI mask) {
 struct LinearGroup {
   alignas(64) float square[kLanes];  ///< |x|^2 of the row x
   alignas(64) float label[kLanes];   ///< label 0 or 1, or the target
-  alignas(64) float scaled[kLanes];  ///< derivative of the loss times clip factor / sum's grid
+  /// Derivative of the loss times clip factor, divided by the sum's grid.
+  alignas(64) float scaled[kLanes];
   alignas(64) float factor[kLanes];
   alignas(64) std::int32_t unit[kLanes];
 };

@@ -22,11 +22,10 @@ struct LinearFacts {
 };
 
 /// Examples that a kernel for a linear model with one output adds in one call, at most
-/// kMaxLinearExamples. For every example e < count, with its row x and score z = w x + b, the
-/// kernel computes
+/// kMaxLinearExamples. For every example e < count, with its row x and score z = w x + b (w the
+/// weights, b the bias), the kernel computes
 ///   d = derivative of the loss at z,
-///   f = factor that clips a gradient of norm |(x, 1)| |d|, times the weight of the example's
-///   class,
+///   f = factor that clips a gradient of norm |(x, 1)| |d|, times the class weight,
 /// and adds to sums of integers, which count multiples of `grid`, the power of two to whose
 /// multiples gradients are rounded:
 ///   units[j] += round(x(j) * d * f / grid) for each feature j,

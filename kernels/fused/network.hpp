@@ -21,7 +21,7 @@ constexpr Layer function() { return {LayerKind::function}; }
 constexpr Layer max_pool(int kernel, int stride) { return {LayerKind::pool, 0, kernel, stride}; }
 constexpr Layer dense(int out) { return {LayerKind::dense, out}; }
 
-/// Shape of an example's features [pixels].
+/// Shape of an example's features: `channels` planes of height x width pixels.
 struct Image {
   int channels, height, width;
 };

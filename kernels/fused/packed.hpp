@@ -25,8 +25,8 @@ struct Packed {
     return at;
   }
   static constexpr int kSplitBytes = weights(kConvolutions) + (P::kAll ? kDense.weight_bytes() : 0);
-  /// A weight is stored as the sum of two fp16 numbers, high and low: distance from the high to the
-  /// low one [bytes].
+  /// Distance from the high to the low part of a weight that is stored as the sum of two fp16
+  /// numbers [bytes].
   static constexpr int kLow = kSplitBytes;
   static constexpr int kHidden = P::kAll ? weights(kConvolutions) : 2 * kSplitBytes;
   static constexpr int kLast = 2 * kSplitBytes + (P::kAll ? 0 : kDense.weight_bytes());

@@ -60,14 +60,15 @@ struct ConvStage {
   int phase_line = 0, phase_column = 0;
   int tap_count = 0;          ///< number of taps that have chunks of their own
   int tap_chunks = 0;         ///< number of chunks per tap that have weights
-  int planes = 0, plane = 0;  ///< number of planes per example, and chunks per plane
+  int planes = 0, plane = 0;  ///< number of planes per example, and of 16-byte chunks per plane
   /// Distance in the stored input between the chunks that belong to consecutive rows of the output
   /// [16-byte chunks].
   int row = 0;
 
   // Outputs' gradient in shared memory, in planes of 8 channels: border, row, plane [chunks].
   int border = 0, dy_row = 0, dy_plane = 0;
-  int dy_zeros = 0;  ///< the first of 8 chunks of zeros, one in each group of banks
+  /// Offset in a plane of 8 chunks of zeros, one in each group of banks [chunks].
+  int dy_zeros = 0;
 
   int slots = 0;  ///< number of output pixels, padded to a multiple of 16
   /// Number of phases (pixel rows and columns modulo the stride) into which the computation of the
@@ -188,11 +189,12 @@ struct Stages {
 
 /// Order in which matrix products process the pixels (y, x) of an image. An index of this order is
 /// a slot. The pixel in slot s has an offset in shared memory, row y + x, that is equal to s modulo
-/// 8, so that 8 consecutive slots are in different banks. A slot for which no such pixel is left
-/// has the value kNone.
+/// 8, so that 8 consecutive slots are in different banks. `row` is the distance between rows of
+/// pixels in shared memory. A slot to which no pixel is assigned has the value kNone.
 struct SlotOrder {
   int slots = 0;
-  std::array<std::uint16_t, kMaxSlots> pixel{};  ///< y width + x of each slot
+  /// [slots], index y width + x of the pixel in each slot.
+  std::array<std::uint16_t, kMaxSlots> pixel{};
 };
 constexpr SlotOrder slot_order(int height, int width, int row) {
   SlotOrder order;
@@ -210,12 +212,12 @@ constexpr SlotOrder slot_order(int height, int width, int row) {
   return order;
 }
 
-/// Input pixels of one phase of a convolution with a stride: those whose row in the padded input
-/// equals phase / stride modulo the stride, and whose column equals phase % stride modulo the
-/// stride.
+/// Input pixels of one phase of a convolution with a stride, as a grid of height x width pixels.
+/// They are the pixels whose row in the padded input equals phase / stride modulo the stride, and
+/// whose column equals phase % stride modulo the stride.
 struct PhasePixels {
-  /// Index, among the rows (columns) of the phase, of the first one that is inside the image and
-  /// not in its padding.
+  /// Indices, among the rows and among the columns of the phase in the padded input, of the first
+  /// one that is inside the image.
   int first_y, first_x;
   int height, width;
 };
@@ -395,10 +397,10 @@ constexpr Stages stages_of(const LayerList<n>& list) {
 // ------------------------------------------------------------------------------------------------
 // Layout of shared memory
 
-/// Numbers of the phases in which a thread block processes a group of examples; after each there is
-/// a barrier. In order: product and pool of each convolution (1, 2, 3, 4, ...), hidden layer, last
-/// layer, backward pass of the hidden layer, backward pass of the pool and weight gradient of each
-/// convolution, norm of the gradient, sum.
+/// Numbers of the phases, separated by barriers, in which a thread block processes a group of
+/// examples. In order they are: product and pool of each convolution (1, 2, 3, 4, ...), hidden
+/// layer, last layer, backward pass of the hidden layer, backward pass of the pool and weight
+/// gradient of each convolution, norm of the gradient, sum.
 struct Phases {
   int convolutions;
   constexpr int product(int i) const { return 2 * i + 1; }
@@ -431,6 +433,9 @@ enum class Part { high, low };
 /// The arrays in shared memory of a thread block. Each has a part for every example that the block
 /// processes at once.
 struct SharedLayout {
+  /// Arrays of one convolution. In the shapes, `pixels` is the number of output pixels, `pooled`
+  /// that of pixels after the pool, `out` the number of output channels, and `splits` the number of
+  /// parts of a sum.
   struct Convolution {
     Plane input[2];  ///< fp16, high and low parts
     Plane y;         ///< float [splits][pixels][out], outputs before pool and activation

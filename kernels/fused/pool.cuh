@@ -9,18 +9,18 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Returns whether b replaces the maximum a. NaN does, so that it is not lost.
+/// Returns whether b replaces the maximum a. A NaN does, so that it is not lost.
 __device__ __forceinline__ bool beats(float b, float a) { return b > a || b != b; }
 
-/// Returns the larger of two pixels, for each of two channels. Sets `bit` (second channel: `bit +
-/// 16`) of flags if it is b.
+/// Returns the larger of the values a and b of two pixels, for each of two channels. If it is b,
+/// sets bit number `bit` of flags for the first channel, bit + 16 for the second.
 __device__ __forceinline__ Two larger(Two a, Two b, int bit, u32& flags) {
   const bool x = beats(b.x, a.x), y = beats(b.y, a.y);
   flags |= (x ? 1u << bit : 0u) | (y ? 0x10000u << bit : 0u);
   return {x ? b.x : a.x, y ? b.y : a.y};
 }
-/// Returns v for each channel whose bit in flags (`bit`, and `bit + 16` for the second channel)
-/// equals `set`, else 0.
+/// Returns v with channels set to 0. The first channel is kept if bit number `bit` of flags equals
+/// `set`, the second channel if bit + 16 does.
 __device__ __forceinline__ Two where(Two v, u32 flags, int bit, bool set) {
   return {((flags >> bit & 1) != 0) == set ? v.x : 0.0f,
           ((flags >> (bit + 16) & 1) != 0) == set ? v.y : 0.0f};

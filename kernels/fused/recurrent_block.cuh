@@ -11,8 +11,8 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Shared memory of a block of the fused kernel for texts. Rows with each text's words and states
-/// follow it.
+/// Shared memory of a block of the fused kernel for texts. The arrays of each text, with the words
+/// and states of its positions, follow it.
 template <class P>
 struct TextSpace {
   /// Gradients of the gates' pre-activations (deltas) for a piece of a text. In earlier phases: the
@@ -25,7 +25,7 @@ struct TextSpace {
   /// Gradient of the outputs of the words' dense layer, before its activation.
   alignas(kChunk) unsigned char back[P::kWords * P::kBackRow];
   alignas(kChunk) float text[kMaxTexts][P::kText.size];
-  Four parts[P::kWarps];  ///< sums of squares of each layer's gradient, by warp
+  Four parts[P::kWarps];  ///< [warp], sum of squares of each layer's gradient
   int length[kMaxTexts];
   alignas(16) PrefetchedCandidates candidates;
   AnyFunction functions[2];
@@ -34,25 +34,26 @@ struct TextSpace {
   static_assert(2 * P::kDirections * P::kExchange <= P::kPiece * P::kDeltaRow);
 };
 
-/// Shared memory of a block [bytes] that processes `texts` texts of up to `places` positions at
-/// once.
+/// Returns the shared memory that a block needs [bytes] to process `texts` texts of up to `places`
+/// positions at once.
 template <class P>
 constexpr std::size_t text_shared_bytes(int texts, int places) {
   return sizeof(TextSpace<P>) + static_cast<std::size_t>(texts) * P::text_bytes(places);
 }
 
-/// The four gates of an LSTM unit at one position of a text in the forward pass, the gradients of
-/// their pre-activations (deltas) after the backward pass; fp16.
+/// The four gates of an LSTM unit at one position of a text, in fp16. The backward pass replaces
+/// them by the gradients of their pre-activations (deltas).
 struct alignas(8) UnitGates {
   u32 word[2];
 };
 
-/// The group of texts that a block processes at once, and the addresses of their numbers in shared
-/// and global memory.
+/// The group of `count` texts that a block processes at once, and the addresses of their numbers in
+/// shared memory and in scratch memory. `places` is T, the number of positions that each text has
+/// space for; P::kGateRows is the number of gates of both directions together.
 template <class P>
 struct Texts {
   Group group;
-  int count, places;  ///< number of texts at once; positions per text (T)
+  int count, places;  ///< number of texts, and T
   int stride;         ///< distance between the rows of consecutive texts [bytes]
   unsigned char* first;
   unsigned char* scratch;
@@ -70,7 +71,7 @@ struct Texts {
   __device__ __forceinline__ unsigned char* row(int e, int p) const {
     return first + e * stride + p * P::kRow;
   }
-  /// Returns the gates of text e, [places][kGateRows / 4].
+  /// Returns the gates of text e, [T][kGateRows / 4], one element per position and unit.
   __device__ __forceinline__ UnitGates* gates(int e) const {
     return reinterpret_cast<UnitGates*>(scratch + e * places * P::kGateBytes);
   }
@@ -80,14 +81,16 @@ struct Texts {
     return reinterpret_cast<u32*>(scratch + count * places * P::kGateBytes) +
            direction * places * P::kStepThreads;
   }
-  /// Returns the sums of deltas over the positions of text e, [kGateRows].
+  /// Returns, for text e, the sum over its positions of the deltas (gradients of the gates'
+  /// pre-activations) of each gate, [kGateRows].
   __device__ __forceinline__ float* delta_sums(int e) const {
     return reinterpret_cast<float*>(cells(P::kDirections)) + e * P::kGateRows;
   }
 };
 
-/// Word vectors of a piece of a text, in registers between their load and their store to shared
-/// memory. There a 1 follows each vector, as the bias's input. Rows past the text's end become 0.
+/// Word vectors of a piece of a text, in registers between their load from global memory and their
+/// store to shared memory. In shared memory a 1 follows each vector, as the input of the bias. Rows
+/// past the text's end become 0.
 template <class P>
 struct PieceVectors {
   static constexpr int kFours = P::kColumns / 4;
@@ -96,7 +99,7 @@ struct PieceVectors {
   int rows;
 
   /// Loads the vectors of the words from position `first` on. number: index of the text in the data
-  /// set.
+  /// set. length: number of its words.
   __device__ __forceinline__ void fetch(const FusedSum& a, std::int64_t number, int first,
                                         int length) {
     const std::uint16_t* const tokens = a.texts.of.tokens + number * a.texts.places + first;

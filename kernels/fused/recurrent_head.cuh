@@ -5,8 +5,8 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Computes softmax cross-entropy of logits, one per lane of a warp. Returns the gradient of the
-/// lane's logit. loss: written, or null.
+/// Computes softmax cross-entropy for logits of which each lane of a warp has one. Returns the
+/// gradient of the lane's logit. has_logit: whether this lane has one. loss: written, unless null.
 __device__ __forceinline__ float cross_entropy(float logit, bool has_logit, int label,
                                                float* loss) {
   const int lane = thread_number() % kWarp;
@@ -21,9 +21,9 @@ __device__ __forceinline__ float cross_entropy(float logit, bool has_logit, int 
   return has_logit ? (lane == label ? -others : power) / total : 0.0f;
 }
 
-/// Computes the layers after the LSTM for text e, forward and backward. The gradient of the LSTM's
-/// states is scaled by a power of two, chosen per text so that the largest of them is in [1, 2):
-/// the gradients that follow then fit into fp16.
+/// Computes the layers after the LSTM for text e, forward and backward. Scales the gradient of the
+/// LSTM's states by a power of two, chosen per text so that the largest number of that gradient is
+/// in [1, 2). The gradients that are computed from it then fit into fp16.
 template <class P>
 __device__ __forceinline__ void finish_text(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t,
                                             int e, int label) {

@@ -34,7 +34,8 @@ struct TextOffsets {
   int states = 0;  ///< output of the LSTM: its last states
   int back = 0;    ///< gradient of the LSTM's output, scaled
   int head = 0, gradient_head = 0, gradient = 0;
-  /// 1 / (power of two that the gradients of LSTM and words' layer are scaled by).
+  /// Offset of 1 / s, where s is the power of two by which the gradients of the LSTM and of the
+  /// words' layer are scaled.
   int inverse = 0;
   int loss = 0;
   int size = 0;
@@ -52,7 +53,8 @@ struct TextPlan {
   static constexpr int kHead = kNetwork.head, kOutputs = kNetwork.outputs;
   static constexpr int kStates = kDirections * kHidden;
   static constexpr int kGates = 4 * kHidden;  ///< rows of W and U in one direction
-  /// Number of gates in both directions: rows of a product, by direction, unit, gate.
+  /// Number of gates of all units in both directions: rows of a matrix product, ordered by
+  /// direction, unit and gate.
   static constexpr int kGateRows = kDirections * kGates;
   static constexpr int kLayers = 4;
   static_assert(kWords == 32 && kHidden == 32, "the steps are written for 32 numbers and units");
@@ -102,8 +104,9 @@ struct TextPlan {
   static constexpr int kLastBias = kLastWeights + kOutputs * kHead;
   static constexpr int kParameters = kLastBias + kOutputs;
 
-  /// Returns the index of the parameter in a row (ordered by direction, unit, gate) and column of
-  /// the matrix [W U], W for the LSTM's inputs, U for its states.
+  /// Returns the index among the parameters of an element of the matrix [W U], in which W, the
+  /// weights of the LSTM's inputs, and U, those of its states, are side by side. row: ordered by
+  /// direction, unit and gate. column: first those of W, then those of U.
   static constexpr int gate_parameter(int row, int column) {
     const int in_direction = row % kGates, line = in_direction % 4 * kHidden + in_direction / 4;
     const int first = kRecurrent + row / kGates * kDirection;
@@ -115,8 +118,8 @@ struct TextPlan {
     return kRecurrent + row / kGates * kDirection + kGateBias + in_direction % 4 * kHidden +
            in_direction / 4;
   }
-  /// Returns the index of a weight of the words' dense layer or, in the column after the weights,
-  /// of a bias; -1 if there is none.
+  /// Returns the index among the parameters of a weight of the words' dense layer; in the column
+  /// after the weights, the index of a bias; after that -1.
   static constexpr int word_parameter(int output, int column) {
     if (column > kColumns) return -1;
     return column < kColumns ? output * kColumns + column : kWordBias + output;

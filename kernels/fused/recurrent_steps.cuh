@@ -12,8 +12,8 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// A lane's share of the LSTM steps: one unit of a direction for texts a and a + 1. When it loads
-/// operands of a product, it loads those of text `column`.
+/// A lane's share of the LSTM steps: unit `unit` of one direction, for texts a and a + 1 of the
+/// group. When it loads operands of a matrix product, it loads those of text `column`.
 template <class P>
 struct StepLane {
   Lane l;
@@ -33,7 +33,8 @@ struct StepLane {
     }
   }
   __device__ __forceinline__ bool has_steps() const { return direction < P::kDirections; }
-  /// Returns the lane's text a + i (i = 0, 1), or the last text if there is none.
+  /// Returns the number in the group of the lane's text a + i (i = 0, 1). If the group has fewer
+  /// texts, returns that of its last text.
   __device__ __forceinline__ int text(const Texts<P>& t, int i) const {
     return a + i < t.count ? a + i : t.count - 1;
   }
@@ -55,7 +56,8 @@ __device__ __forceinline__ LstmUnit<float> unit_of(const UnitGates& g) {
   return {low_half(g.word[0]), high_half(g.word[0]), low_half(g.word[1]), high_half(g.word[1])};
 }
 
-/// Computes all LSTM steps forward. W x of a step is computed during the step before it.
+/// Computes all LSTM steps forward, for the texts of the group. The product W x of a step, with x
+/// its input, is computed during the step before it.
 template <class P>
 __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>& s,
                                               const Texts<P>& t) {

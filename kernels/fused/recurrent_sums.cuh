@@ -11,8 +11,8 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Starts to copy the deltas (gradients of the gates' pre-activations) of a piece of text e, from
-/// position `first` on, to shared memory. Rows past the text's end become 0.
+/// Starts to copy the deltas (gradients of the gates' pre-activations) of a piece of text e, the
+/// positions from `first` on, to shared memory. Rows past the text's end become 0.
 template <class P>
 __device__ __forceinline__ void fetch_deltas(TextSpace<P>& s, const Texts<P>& t, int e, int first) {
   constexpr int kChunks = 2 * P::kGateRows / kChunk;
@@ -27,7 +27,8 @@ __device__ __forceinline__ void fetch_deltas(TextSpace<P>& s, const Texts<P>& t,
 }
 
 /// Computes the gradient of the words' dense layer's outputs, before its activation, for a piece of
-/// a text: W' times deltas. Rows are outputs, columns are positions.
+/// text e, the positions from `first` on: the transpose of W times deltas, with W the weights of
+/// the LSTM's inputs. Rows are outputs, columns are positions.
 template <class P>
 __device__ __forceinline__ void words_back(TextSpace<P>& s, const Texts<P>& t, int e, int first) {
   const Lane l;
@@ -64,6 +65,9 @@ __device__ __forceinline__ void words_back(TextSpace<P>& s, const Texts<P>& t, i
   }
 }
 
+/// A thread's part of the block's sum of gradients: the sum over the added texts of each of its
+/// kNumbers partial derivatives, as integers that count multiples of the sum's grid, plus `added`
+/// times kToUnitsBits.
 template <class P>
 struct TextSums {
   u32 sum[P::kNumbers];
@@ -71,9 +75,9 @@ struct TextSums {
 
   __device__ __forceinline__ TextSums() { clear(sum); }
 
-  /// Calls body(k, layer, parameter) for each partial derivative that this thread holds. k: its
-  /// place among the thread's numbers. parameter: index of its parameter, or -1 for a place of the
-  /// tile beyond the matrix.
+  /// Calls body(k, layer, parameter) for each partial derivative that this thread holds. k: index
+  /// among the thread's partial derivatives. layer: index of the layer, 0 to 3. parameter: index
+  /// among the parameters, or -1 if that place of the tile has no parameter.
   template <class Body>
   static __device__ __forceinline__ void for_each_number(const Body& body) {
     const Lane l;
@@ -100,9 +104,10 @@ struct TextSums {
     });
   }
 
-  /// Adds to d, for a piece of a text, the thread's partial derivatives by the LSTM's weights [W
-  /// U]: the product of deltas and rows. multiply_words() does the same for the words' layer, from
-  /// `back` and word vectors.
+  /// Adds a piece of text e, the positions from `first` on, to the thread's partial derivatives d
+  /// by the LSTM's weights [W U]: the product of the deltas and the text's rows (inputs and
+  /// states). multiply_words() does the same for the words' layer, with `back` and the word
+  /// vectors.
   static __device__ __forceinline__ void multiply_gates(TextSpace<P>& s, const Texts<P>& t, int e,
                                                         int first, float (&d)[P::kNumbers]) {
     const Lane l;
@@ -164,8 +169,8 @@ struct TextSums {
     }
   }
 
-  /// Computes the thread's gradients that do not come from matrix products: of biases and the last
-  /// two layers.
+  /// Computes those partial derivatives of the thread that do not come from matrix products: by
+  /// biases of the LSTM, and by the parameters of the last two layers.
   static __device__ __forceinline__ void make_others(TextSpace<P>& s, const Texts<P>& t, int e,
                                                      float (&d)[P::kNumbers]) {
     constexpr int kBias = P::kGateNumbers + P::kWordNumbers;
@@ -187,7 +192,8 @@ struct TextSums {
     });
   }
 
-  /// Writes, for each layer, the sum of squares of the warp's partial derivatives.
+  /// Writes, for each layer, the sum of the squares of the warp's partial derivatives to
+  /// s.parts[warp].
   static __device__ __forceinline__ void square(TextSpace<P>& s, const float (&d)[P::kNumbers]) {
     Four squares{};
     for_each_number([&](int k, int layer, int) {
@@ -271,7 +277,8 @@ struct TextSums {
   }
 
  private:
-  /// Returns the number of steps of 16 positions in the piece that starts at position `first`.
+  /// Returns how many groups of 16 positions, each a step of a matrix product, the piece of text e
+  /// that starts at position `first` has.
   static __device__ __forceinline__ int steps_of(const TextSpace<P>& s, int e, int first) {
     const int steps = (s.length[e] - first + 15) / 16;
     return steps < P::kPiece / 16 ? steps : P::kPiece / 16;

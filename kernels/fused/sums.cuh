@@ -11,15 +11,15 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Returns w = (x y - mean) inverse for a parameter's gradient x y; 0 if parameter < 0 (there is
-/// none).
+/// Coordinate-wise clipping: returns w = (x y - mean) inverse, where x y is the gradient of the
+/// parameter with index `parameter`; 0 if parameter < 0, which means that there is none.
 __device__ __forceinline__ float transformed(const Transform& t, float x, float y, int parameter) {
   if (parameter < 0) return 0.0f;
   return ScalarLanes::fma(x, y, -t.mean[parameter]) * t.inverse[parameter];
 }
 
-/// Replaces the numbers g of a unit, which are the gradient divided by `factor`, with w = (g factor
-/// - mean) inverse.
+/// Coordinate-wise clipping: replaces each number g of a unit with w = (g factor - mean) inverse,
+/// where g factor is the gradient of the number's parameter.
 template <class P, int i>
 __device__ __forceinline__ void transform_unit(const Transform& t, const Unit<P, i>& unit,
                                                float factor,
@@ -30,9 +30,9 @@ __device__ __forceinline__ void transform_unit(const Transform& t, const Unit<P,
   }
 }
 
-/// Calls body(k, o, in) for each block of 8 outputs x 4 inputs of the hidden layer's weights that
-/// the thread adds up: index of its first number among the thread's for that layer, first output,
-/// first input.
+/// Calls body(k, o, in) for each block of 8 outputs x 4 inputs of the hidden layer's weights whose
+/// gradients this thread adds up. k: index of the block's first number among the thread's numbers
+/// for that layer. o: first output. in: first input.
 template <class P, class Body>
 __device__ __forceinline__ void for_each_hidden_block(const Body& body) {
   constexpr int kBlocks = P::kDense.blocks(), kAcross = P::kDense.in / 4;
@@ -42,7 +42,7 @@ __device__ __forceinline__ void for_each_hidden_block(const Body& body) {
       body(32 * n, block / kAcross * 8, block % kAcross * 4);
   });
 }
-/// Returns inputs in .. in + 3 of the hidden layer for example e.
+/// Returns four consecutive inputs of the hidden layer, from input `in` on, for example e.
 template <class P>
 __device__ __forceinline__ Four hidden_inputs(Space<P>& s, int e, int in) {
   const u32* const high = plane_of<u32>(s, P::layout().hidden_in[0], e);
@@ -52,8 +52,8 @@ __device__ __forceinline__ Four hidden_inputs(Space<P>& s, int e, int in) {
   return {{a.x, a.y, b.x, b.y}};
 }
 
-/// Calls body(k, small) for the k-th of the thread's partial derivatives by biases and the last
-/// layer's weights. small: how it is computed (P::Small).
+/// Calls body(k, small) for the k-th partial derivative that this thread has among those by biases
+/// and by the last layer's weights. small: how it is computed (P::Small).
 template <class P, class Body>
 __device__ __forceinline__ void for_each_small(const Body& body) {
   for_constants<P::kSmallOwned>([&](auto k) {
@@ -77,16 +77,16 @@ struct Sums {
   Kept<0> kept;  // gradients of the other convolutions are computed twice
   u32 sum[P::kSums];
   u32 added = 0;      ///< number of the block's examples that were added
-  u32 added_own = 0;  ///< how many of them had the index own_example() in their group
+  u32 added_own = 0;  ///< how many of the added examples had the index own_example() in their group
 
   __device__ __forceinline__ Sums() { clear(sum); }
 
-  /// Returns the index in the group of the example whose gradient this warp computes, if
-  /// has_example_owners.
+  /// Returns the index in the group of the example whose gradient this warp computes. Only for
+  /// convolutions with has_example_owners.
   static __device__ __forceinline__ int own_example() { return warp_number() / (kWarps / E); }
 
-  /// Calls body(q, number, unit) for the units of convolution i's weight gradient that the warp
-  /// computes: the q-th of the warp, its number among all units, and the Unit.
+  /// Calls body(q, number, unit) for each unit of convolution i's weight gradient that this warp
+  /// computes. q: index among the warp's units. number: index among all units of the convolution.
   template <int i, class Body>
   static __device__ __forceinline__ void for_each_unit(const Body& body) {
     constexpr int kOwners = P::stage(i).owners(E), kUnits = P::stage(i).units;
@@ -97,16 +97,18 @@ struct Sums {
     });
   }
 
-  /// Returns the factor from a number of Unit::make to the gradient: the input's scale, and the
-  /// inverse of the scale of the example's gradients.
+  /// Returns the factor by which the numbers that Unit::make() computes for convolution i are
+  /// multiplied to get the gradient of example e. It removes the scaling of the example's gradients
+  /// and, for the first layer, that of the stored input.
   template <int i>
   static __device__ __forceinline__ float factor_of(const FusedSum& a, Space<P>& s, int e) {
     const float inverse = plane_of<float>(s, P::layout().vector, e)[P::kVector.inverse];
     return i == 0 && P::kInput == Input::bytes ? inverse * input_factor<P>(a) : inverse;
   }
 
-  /// Computes convolution i's gradients for the group's examples. Writes the sum of squares of each
-  /// unit of the weights, the bias's gradient, and its sum of squares.
+  /// Computes convolution i's gradients for the group's examples. Writes, for each example, the sum
+  /// of squares of each unit of the weights to the partial sums of its norm (NormParts), the
+  /// gradients of the biases to its vector, and the sum of their squares to the partial sums.
   template <int i>
   __device__ __forceinline__ void square_units(const FusedSum& a, Space<P>& s) {
     constexpr ConvStage c = P::stage(i);
@@ -144,7 +146,9 @@ struct Sums {
     }
   }
 
-  /// Writes sums of squares of w = (g - m) / scale for dense layers and biases, by warp and layer.
+  /// Coordinate-wise clipping: writes, for each example, the sums of squares of w = (g - m) / scale
+  /// for the dense layers and the biases to the partial sums of its norm (NormParts), one per warp
+  /// and layer. g is a partial derivative.
   __device__ __forceinline__ void square_transformed(const FusedSum& a, Space<P>& s) {
     const int lane = thread_number() % kWarp, warp = warp_number();
     for (int e = 0; e < E; ++e) {
@@ -170,7 +174,9 @@ struct Sums {
     }
   }
 
-  /// Calls body(k, w) for the thread's numbers w = (g - m) / scale of the hidden layer.
+  /// Calls body(k, w) for each number w = (g - m) / scale of the hidden layer's weights that this
+  /// thread adds up, with g the gradient of the weight for example e. k: index among the thread's
+  /// numbers for that layer.
   template <class Body>
   static __device__ __forceinline__ void for_each_transformed(const FusedSum& a, Space<P>& s, int e,
                                                               const Body& body) {
@@ -188,8 +194,8 @@ struct Sums {
     });
   }
 
-  /// Computes the squared norm of each layer's gradient of example e, equal in all lanes of the
-  /// warp.
+  /// Computes the squared norm of each layer's gradient of example e. All lanes of the warp get the
+  /// same numbers.
   static __device__ __forceinline__ void layer_squares(const FusedSum& a, Space<P>& s, int e,
                                                        float (&squares)[P::kLayers]) {
     const int lane = thread_number() % kWarp;
