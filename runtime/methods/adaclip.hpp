@@ -22,15 +22,13 @@ struct AdaClipOptions {
 /// Differences from the paper, with b the expected batch size, sigma the noise multiplier, g~ the
 /// released mean gradient, and h1, h2 the bounds AdaClipOptions::min_variance and max_variance:
 /// - The paper handles one example a step, whose user adds the noise. In a batch of b the noise of
-///   coordinate j
-/// of g~ has variance (scale_j sigma / b)^2, and the variance of a mean of b gradients is s^2 / b.
-/// So v = clamp(b ((g~ - m)^2 - (scale sigma / b)^2), h1, h2) estimates the variance of an
-/// example's gradient. --adaclip-literal omits the factor b.
+///   coordinate j of g~ has variance (scale_j sigma / b)^2, and the variance of a mean of b
+///   gradients is s^2 / b. So v = clamp(b ((g~ - m)^2 - (scale sigma / b)^2), h1, h2) estimates the
+///   variance of an example's gradient. --adaclip-literal omits the factor b.
 /// - m is added back once, not (drawn batch size / b) times: under Poisson sampling the drawn size
 ///   is private.
 /// - m is shortened if |m / scale| > 4, so that rounding in float32 cannot raise the sensitivity by
-///   more than
-/// the plan accounts for (kernels/contribution/coordinates_math.hpp).
+///   more than the plan accounts for (kernels/contribution/coordinates_math.hpp).
 ///
 /// Cost: the norm of a dense layer's w takes two products of the layer's size per example
 /// (kernels/contribution/coordinates_math.hpp); DP-SGD's takes none. Multiply-adds per example, of

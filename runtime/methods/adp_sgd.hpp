@@ -32,11 +32,9 @@ struct AdpSgdOptions {
 /// Differences from the paper:
 /// - Equation (3) has the step size in the noise twice. This follows Algorithm 1, line 6.
 /// - The paper computes adaptive step sizes from the raw private gradient, which would reveal it.
-///   Here
-/// they are computed from the released noisy gradient, which costs no privacy.
+///   Here they are computed from the released noisy gradient, which costs no privacy.
 /// - The noise multiplier sigma follows from composing the actual sequence of steps in the
-///   accountant.
-/// Theorem 4.1 is available to reproduce the paper's tables (theorem41_sigma).
+///   accountant. Theorem 4.1 is available to reproduce the paper's tables (theorem41_sigma).
 class AdpSgd final : public EngineMethod {
  public:
   explicit AdpSgd(const MethodContext& context);

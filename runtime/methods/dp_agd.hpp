@@ -56,17 +56,17 @@ struct DpAgdState {
 ///
 /// Differences from the paper:
 /// - Algorithm 2 normalises the noisy gradient and then averages the unit vector with a second
-/// measurement that is not normalised. Here measurements are averaged first, then normalised.
+///   measurement that is not normalised. Here measurements are averaged first, then normalised.
 /// - Algorithm 2 lets the budget go below zero and discards the result of that release. Here the
-/// gate checks a zCDP filter before every release, and a refused release is not made.
+///   gate checks a zCDP filter before every release, and a refused release is not made.
 /// - An added example can only raise clipped losses, so NoisyMin, the noisy choice of a step size,
-/// needs noise of scale C_obj / epsilon only (C_obj: largest clipped loss), and costs epsilon^2/8
-/// with Gumbel noise instead of epsilon^2/2. The paper's Laplace noise is available.
+///   needs noise of scale C_obj / epsilon only (C_obj: largest clipped loss), and costs epsilon^2/8
+///   with Gumbel noise instead of epsilon^2/2. The paper's Laplace noise is available.
 /// - The budget in rho is that of the conversion of Canonne, Kamath and Steinke 2020; the classical
-/// conversion is available (dp_agd_method.hpp).
+///   conversion is available (dp_agd_method.hpp).
 /// - If no step size helps, alpha_max shrinks too. If even the smallest step is too long, no budget
-/// makes a direction good, and a run would spend its whole budget on one gradient. Shrinking costs
-/// no privacy, because it follows from a released choice. The factor 1 is the paper's.
+///   makes a direction good, and a run would spend its whole budget on one gradient. Shrinking
+///   costs no privacy, because it follows from a released choice. The factor 1 is the paper's.
 /// - The regulariser does not depend on the data, so its gradient is added after the noise.
 ///
 /// Mini-batches: an iteration draws its examples, each with the same probability, and uses them for

@@ -46,9 +46,8 @@ privacy::Budget dp_agd_budget(const TrainConfig& config, std::uint64_t unit_rows
 ///   the choice of a step size. splits = examples epsilon / 100, at least 10: larger sums and
 ///   larger budgets stay above the noise of smaller parts. (Chosen on BANK and IPUMS-BR.)
 /// - By epsilon (Lee and Kifer 2018, section 6.2): epsilon / (2 splits) for the gradient and as
-/// much
-///   for the choice, splits = 60. The gradient's rho is that of the Gaussian mechanism's classical
-///   noise (Theorem 3.3) at that epsilon e: e^2 / (4 ln(1.25 / delta)).
+///   much for the choice, splits = 60. The gradient's rho is that of the Gaussian mechanism's
+///   classical noise (Theorem 3.3) at that epsilon e: e^2 / (4 ln(1.25 / delta)).
 DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples,
                               double max_examples);
 

@@ -50,19 +50,16 @@ struct DpisEpoch {
 /// Differences from the paper:
 /// - The weight of an example is b / (N~ P(included)), as in equation (7); line 26 lacks the b.
 /// - The norm by which an example is drawn is capped at K~ / b, where it is certain to be drawn.
-///   The
-/// paper assumes K~ > k b C; without that a weighted norm can exceed K~ / N~, on which the proof
-/// rests.
+///   The paper assumes K~ > k b C; without that a weighted norm can exceed K~ / N~, on which the
+///   proof rests.
 /// - K', the noisy sum of norms, is over all examples (p_K = 1), whose norms are known at the start
-///   of an
-/// epoch. With p_K < 1 equation (11) has sensitivity C / p_K, but equation (19) accounts for C.
+///   of an epoch. With p_K < 1 equation (11) has sensitivity C / p_K, but equation (19) accounts
+///   for C.
 /// - The steps' noise multiplier sigma_G depends on noisy releases, so the composition is adaptive.
-///   A
-/// Renyi filter admits every release (privacy/filter.hpp), at the best order of the worst-case
-/// plan, which is fixed before training.
+///   A Renyi filter admits every release (privacy/filter.hpp), at the best order of the worst-case
+///   plan, which is fixed before training.
 /// - Accepted gradients are summed at norm 1. The sum is multiplied by K~ / (N~ b) instead of 1 /
-///   b, and
-/// its noise multiplier is s = sigma_G C N~ / K~.
+///   b, and its noise multiplier is s = sigma_G C N~ / K~.
 class Dpis final : public EngineMethod {
  public:
   explicit Dpis(const MethodContext& context);

@@ -23,22 +23,18 @@ struct PrivGeneOptions {
 ///
 /// Differences from the paper:
 /// - This uses the plain exponential mechanism. The noise of the paper's enhanced one depends on
-///   how far an
-/// example can move the difference of two candidates' fitness. With losses clipped to [0, C_obj]
-/// that is C_obj too, and scores that all move in one direction need no more noise in the plain
-/// mechanism.
+///   how far an example can move the difference of two candidates' fitness. With losses clipped to
+///   [0, C_obj] that is C_obj too, and scores that all move in one direction need no more noise in
+///   the plain mechanism.
 /// - A choice of bounded range e is charged with e^2/8 in zCDP (Cesar, Rogers 2021) against
-///   (epsilon,
-/// delta), as in DP-AGD, instead of e against a pure epsilon.
+///   (epsilon, delta), as in DP-AGD, instead of e against a pure epsilon.
 /// - The m' parents of a generation are the models with the m' smallest fitnesses after adding
-///   Gumbel
-/// noise, one number each. This equals m' exponential mechanisms, each without those chosen before
-/// (Durfee, Rogers 2019, arXiv:1905.04273, Lemma 4.2). Fitnesses are exact sums on a grid, and
-/// their order with noise is that of real numbers (noisy_min.hpp), so the proof holds for what is
-/// released.
+///   Gumbel noise, one number each. This equals m' exponential mechanisms, each without those
+///   chosen before (Durfee, Rogers 2019, arXiv:1905.04273, Lemma 4.2). Fitnesses are exact sums on
+///   a grid, and their order with noise is that of real numbers (noisy_min.hpp), so the proof holds
+///   for what is released.
 /// - Parents stay candidates. A mutation moves one coordinate, by up to 1 in the first generation
-///   and by
-/// less in each later one.
+///   and by less in each later one.
 class PrivGene final : public LinearMethod {
  public:
   PrivGene(const TrainConfig& config, const LinearProblem& facts);
