@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
-/// Returns the memory that /proc/meminfo states as available [bytes]; without /proc, the memory
-/// that nothing uses.
+/// Returns the memory that /proc/meminfo states as available [bytes]; if there is no /proc, the
+/// memory that is free.
 std::uint64_t of_system() {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
@@ -36,15 +36,17 @@ std::uint64_t of_process(int resource) {
   return limit.rlim_cur == RLIM_INFINITY ? kNoLimit : limit.rlim_cur;
 }
 
-/// Returns the number in a file of a control group; kNoLimit if the file has none, such as "max".
+/// Returns the memory limit in a file of a control group [bytes]; kNoLimit if the file is missing
+/// or has no number ("max").
 std::uint64_t limit_in(const std::string& path) {
   std::ifstream file(path);
   std::uint64_t bytes = 0;
   return file >> bytes ? bytes : kNoLimit;
 }
 
-/// Returns the smallest memory limit of a control group and its ancestors [bytes]. path: of the
-/// group, begins with '/'. file: name of the file with the limit.
+/// Returns the smallest memory limit of a control group and its ancestors [bytes]. root: folder of
+/// the file system of control groups. path: path of the group below `root`; begins with '/'. file:
+/// name of the file with a group's limit.
 std::uint64_t of_group(const std::string& root, std::string path, const char* file) {
   std::uint64_t least = limit_in(root + "/" + file);
   while (path.size() > 1) {

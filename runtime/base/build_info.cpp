@@ -40,8 +40,8 @@ std::string build_id_in(const char* notes, std::size_t size) {
   return "";
 }
 
-/// Returns whether this code is in the loaded object: the program, or a shared library that cudp is
-/// linked into.
+/// Returns whether `object`, one of the objects that the dynamic loader has loaded, contains this
+/// code: it is the program, or a shared library that cudp is linked into.
 bool is_own(const dl_phdr_info& object) {
   const auto code = reinterpret_cast<std::uintptr_t>(&is_own);
   for (int i = 0; i < object.dlpi_phnum; ++i) {
@@ -52,8 +52,8 @@ bool is_own(const dl_phdr_info& object) {
   return false;
 }
 
-/// Callback of dl_iterate_phdr that stores the build id of the object with this code in `out`.
-/// Returning 1 ends the iteration.
+/// Callback of dl_iterate_phdr. If `object` contains this code, stores its build id in the text to
+/// which `out` points, and returns 1, which ends the iteration.
 int find_build_id(dl_phdr_info* object, std::size_t, void* out) {
   if (!is_own(*object)) return 0;
   for (int i = 0; i < object->dlpi_phnum; ++i) {

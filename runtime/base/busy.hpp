@@ -8,9 +8,9 @@
 
 namespace cudp {
 
-/// Indicator on stderr that a long computation is in progress: on a terminal a line that changes
-/// and is removed at the end, otherwise an occasional log line. It runs a thread, unless the
-/// constructor's `where` does not allow a line or needs a terminal that stderr is not.
+/// Indicator on stderr that a long computation is in progress. On a terminal it is a line that
+/// changes and is removed at the end; otherwise it is an occasional log line. It runs a thread,
+/// unless `where`, an argument of the constructor, does not allow it to show a line on this stderr.
 class Busy {
  public:
   /// Where the indicator may be shown. A text that depends on private rows, such as the fraction of

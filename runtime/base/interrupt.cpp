@@ -31,8 +31,8 @@ static_assert(std::atomic<int>::is_always_lock_free);
 
 std::array<struct sigaction, kSignals.size()> before_watch, before_end;
 
-/// Mutex for the state that the thread of EndOnSignal reads, and for files that are being changed
-/// (FilesInChange).
+/// Returns the mutex that must be locked to change the state that the thread of EndOnSignal reads,
+/// or a file that this thread could remove (FilesInChange).
 std::recursive_mutex& changes() {
   static std::recursive_mutex mutex;
   return mutex;
@@ -74,7 +74,8 @@ void listen(std::array<struct sigaction, kSignals.size()>& before) {
   }
 }
 
-/// Restores the actions that `listen` replaced. A signal that is ignored by now stays ignored.
+/// Restores the actions of signals that listen() replaced. before: the actions before listen(). A
+/// signal whose action was changed since then, for example to be ignored, keeps its action.
 void listen_no_more(const std::array<struct sigaction, kSignals.size()>& before) {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction now {};
@@ -83,8 +84,8 @@ void listen_no_more(const std::array<struct sigaction, kSignals.size()>& before)
   }
 }
 
-/// Appends a line to an existing log file, in the form of Reporter's. Ignores errors: the process
-/// ends.
+/// Appends a line to an existing log file, in the form of the Reporter's log lines. Ignores errors,
+/// because the process is about to end.
 void append_to_log(const fs::path& log, const std::string& line) {
   const int file = ::open(log.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file < 0) return;

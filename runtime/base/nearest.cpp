@@ -14,8 +14,9 @@ constexpr std::size_t kMinPrefix = 3;
 /// Maximum number of names in an error message.
 constexpr std::size_t kMaxNamed = 6;
 
-/// Returns the minimum number of insertions, deletions, substitutions and exchanges of two
-/// neighbouring letters that turn `a` into `b`, if no letter is changed twice.
+/// Returns the distance of two spellings: the minimum number of insertions, deletions,
+/// substitutions and exchanges of two neighbouring letters that turn `a` into `b`, if no letter is
+/// changed twice.
 std::size_t distance(std::string_view a, std::string_view b) {
   const std::size_t width = b.size() + 1;
   std::vector<std::size_t> table((a.size() + 1) * width);
@@ -52,8 +53,9 @@ std::vector<std::string> those(std::span<const std::string> candidates, const Wa
   return found;
 }
 
-/// Returns the candidate with the most similar spelling, if its distance is at most a third of the
-/// word's length, or 1.
+/// Returns the candidate whose spelling is nearest to the word's, as a list of one. The list is
+/// empty if that distance is more than a third of the word's length, but a distance of 1 is always
+/// allowed.
 std::vector<std::string> best_spelled(std::string_view word,
                                       std::span<const std::string> candidates) {
   std::size_t shortest = std::max<std::size_t>(1, word.size() / 3) + 1;

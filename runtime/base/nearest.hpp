@@ -9,14 +9,16 @@ namespace cudp {
 
 /// Name by which another program calls an option that has a different name in cudp.
 struct Synonym {
-  std::string_view theirs;  ///< the other program's name, in lower case, its words joined by "-"
+  /// Name of the option in the other program, in lower case, its words joined by "-".
+  std::string_view theirs;
   std::string_view ours;
 };
 
 /// Returns the candidates that a misspelt `word` may stand for. The first of these rules that finds
 /// any applies: candidates equal to the word; those that have the word as a synonym; those that
-/// begin with the word; the one with the most similar spelling; those that begin with the same part
-/// up to a "-". Empty if none is similar. Case and leading "-" do not count, and "_" counts as "-".
+/// begin with the word; the one with the most similar spelling; those that have the same beginning,
+/// up to the first "-", as the word. Empty if no rule finds any. Upper and lower case and leading
+/// "-" do not matter, and "_" counts as "-".
 std::vector<std::string> near_names(std::string_view word, std::span<const std::string> candidates,
                                     std::span<const Synonym> synonyms = {});
 

@@ -14,7 +14,7 @@ std::string with_digits(double value, int digits) {
   return text.data();
 }
 
-/// Value of one unit in the last of the significant digits.
+/// Returns the power of ten that is one unit in the last of `digits` significant digits of `value`.
 double last_digit(double value, int digits) {
   return std::pow(10.0, std::floor(std::log10(value)) - (digits - 1.0));
 }

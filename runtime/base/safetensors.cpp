@@ -22,16 +22,16 @@ constexpr std::uint64_t kLongestHeader = 100'000'000;  // limit of the format
 
 std::string text(const Json& j) { return j.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// A tensor described in the file's header, checked against the size of the data. Offset and size
-/// of `tensor` are in elements of its type.
+/// A tensor described in the header of a safetensors file, checked against the size of the file's
+/// data. In `tensor`, offset and size are in elements.
 struct Entry {
   ParameterTensor tensor;
   std::string dtype;
-  std::size_t begin = 0;  ///< first byte in the data
+  std::size_t begin = 0;  ///< first byte in the data that follow the header
   std::size_t end = 0;
 };
 
-/// Returns the size of a number in bytes; 0 if the type is not supported.
+/// Returns the size of a number of this type [bytes]; 0 if the type is not supported.
 std::size_t width_of(std::string_view dtype) {
   if (dtype == "F64") return 8;
   if (dtype == "F32") return 4;
@@ -128,7 +128,8 @@ Stored read_stored(const char* bytes) {
   return value;
 }
 
-/// Appends the elements of a tensor as float32. Throws InputError if one is not finite.
+/// Converts the elements of a tensor to float32 and appends them to `to`. data: the bytes after the
+/// file's header. Throws InputError if an element is not finite.
 void append_floats(const Entry& e, std::string_view data, const std::string& source,
                    std::vector<float>& to) {
   const std::size_t width = width_of(e.dtype);

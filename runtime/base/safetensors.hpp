@@ -11,7 +11,8 @@ namespace cudp {
 
 /// Content of a safetensors file: parameters with names and shapes, and a map of texts.
 struct TensorFile {
-  /// Of each: name, shape, offset in `values` and size; other members are not used.
+  /// Name, shape, offset in `values` and size of each tensor. Other members of ParameterTensor are
+  /// not used.
   std::vector<ParameterTensor> tensors;
   std::vector<float> values;  ///< values of all tensors, each tensor's at its offset
   std::map<std::string, std::string> metadata;

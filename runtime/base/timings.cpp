@@ -19,7 +19,7 @@ double seconds_of(const timeval& t) {
   return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
 }
 
-/// Returns the processor time of the process and of its children that have ended.
+/// Returns the processor time that the process and its ended child processes have used [seconds].
 double process_seconds() {
   double all = 0.0;
   for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
