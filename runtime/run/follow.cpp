@@ -21,7 +21,7 @@
 namespace cudp {
 namespace {
 
-/// Sends a random key from rank 0 to the others.
+/// Sends a random key from rank 0 to the other ranks.
 void broadcast_key(Ranks& ranks, RandomKey& key) {
   ranks.broadcast("a key", std::as_writable_bytes(std::span(key.words)));
 }
@@ -36,8 +36,9 @@ void broadcast_key(Ranks& ranks, std::optional<SharedKey>& key) {
   wipe(words);
 }
 
-/// Sends the pre-trained weights of a resumed run from rank 0 to the other ranks, if there are any.
-/// The other ranks get the weights of frozen layers alone.
+/// Sends the pre-trained weights of a resumed run from rank 0 to the other ranks, if it has any. On
+/// the other ranks sets `weights` to the description of the weights' file, with the weights of
+/// frozen layers alone.
 void broadcast_weights(Ranks& ranks, std::optional<PublicWeights>& weights) {
   std::uint64_t there = weights.has_value() ? 1 : 0;
   ranks.broadcast("whether weights are a file's", std::as_writable_bytes(std::span(&there, 1)));
@@ -53,8 +54,9 @@ void broadcast_weights(Ranks& ranks, std::optional<PublicWeights>& weights) {
     ranks.broadcast("frozen weights", std::as_writable_bytes(std::span(weights->frozen)));
 }
 
-/// Returns facts that must be the same on all ranks, one a line. If a line differs, its text is
-/// shown in a message, so private facts are replaced by authentication codes under the run's key.
+/// Returns the facts that must be the same on all ranks, one per line. If a line differs between
+/// ranks, an error message shows its text. So facts that are private are replaced by authentication
+/// codes under the run's key.
 std::string facts_of(const Experiment& e, const RandomKey& key) {
   const Dataset& train = e.data.train;
   const Shape& s = train.shape;
