@@ -20,14 +20,15 @@ std::size_t characters(const std::string& text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
-/// Returns how many characters remain in a line of `width` for the values of a table whose longest
-/// name has `names` characters; at least 20.
+/// Returns how many of the `width` characters of a line remain for a value in a table of names and
+/// values; at least 20. names: number of characters of the longest name.
 std::size_t room_beside(std::size_t names, std::size_t width) {
   constexpr std::size_t kLeast = 20;
   return std::max(kLeast, width > names + 2 ? width - names - 2 : 0);
 }
 
-/// Breaks a text between words into lines of at most `room` characters.
+/// Breaks a text at blanks into lines of at most `room` characters; a longer word is a line of its
+/// own.
 std::vector<std::string> wrapped(const std::string& text, std::size_t room) {
   std::vector<std::string> lines(1);
   for (std::size_t at = 0; at < text.size();) {

@@ -65,8 +65,9 @@ void solve(CalibrateFlags& o) {
     find(o.batch, privacy::calibrate_batch);
 }
 
-/// Does the work of solve() if an epsilon with random allocation uses each example in --uses steps.
-/// Such an epoch costs no more than --uses shorter epochs, each of which uses an example once.
+/// Does the work of solve() for random allocation in which an epoch uses each example in several
+/// steps (--uses). Counts such an epoch as --uses shorter epochs, each of which uses an example
+/// once, because it costs no more privacy than they do together.
 void solve_with_uses(CalibrateFlags& o) {
   fill_in_training(o, o.solve);
   const std::uint64_t uses = uses_of(o), steps = needed(o.steps_per_epoch, "--steps-per-epoch");

@@ -137,7 +137,7 @@ struct Program {
   }
 
   /// Parses the command line. Returns the text of --help or --version if one of these was given; ""
-  /// if a command is to run. Throws InputError.
+  /// if a command is to run. Throws InputError if the command line is not valid.
   std::string parse(std::vector<std::string> words) {
     if (words.front() == "help") {
       words.erase(words.begin());

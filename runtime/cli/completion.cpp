@@ -42,7 +42,8 @@ struct Described {
   std::vector<Flag> flags;
 };
 
-/// Fills in the values of an option that the shell can complete, such as names of presets.
+/// Sets flag.words to the values that the shell can complete, if the option has such values (names
+/// of presets, methods, ...), and flag.is_open to whether other values are allowed.
 void name_values(Flag& flag) {
   const std::string key = flag.name.substr(2);
   if (key == "preset") flag.words = preset_names();

@@ -82,7 +82,8 @@ std::vector<Option> eval_options() {
   return options;
 }
 
-/// The evaluator of all rows, and one for the rows of each group (--group-by).
+/// An Evaluator (it computes accuracy etc. from predictions) for all rows, and one for the rows of
+/// each group. The key of a group is its text in the column of --group-by.
 struct Evaluators {
   Evaluator all;
   std::map<std::string, Evaluator, std::less<>> groups;

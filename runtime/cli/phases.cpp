@@ -14,8 +14,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Calls `visit` with the name and the value of each field of a mechanism, in the order of its
-/// JSON.
+/// Calls visit(name, value) for each field of the mechanism m, in the order in which its JSON has
+/// them.
 template <class M, class Visit>
 void for_each_mechanism_field(M& m, Visit visit) {
   if constexpr (requires { m.steps; }) visit("steps_per_epoch", m.steps);
@@ -37,15 +37,16 @@ const char* count_key(const privacy::Mechanism& mechanism) {
   return std::holds_alternative<privacy::AllocatedGaussian>(mechanism) ? "epochs" : "steps";
 }
 
-/// Returns a JSON value as one line of at most 60 characters and "...".
+/// Returns a JSON value as one line for a message: at most 60 characters, and "..." if the value is
+/// longer.
 std::string value_text_of(const json& value) {
   std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
   if (text.size() > 60) text = text.substr(0, 60) + "...";
   return text;
 }
 
-/// One entry of a JSON list of releases. Its fields are read one by one; finish() throws if a field
-/// was not read.
+/// One entry of a JSON list of releases. The fields are read one by one, each into the argument of
+/// read(). finish() throws if the entry has a field that was not read.
 class Entry {
  public:
   Entry(const json& entry, std::string place) : entry_(entry), place_(std::move(place)) {
@@ -112,8 +113,8 @@ class Entry {
   std::vector<std::string> read_;
 };
 
-/// Returns the mechanism with this name and the entry's fields. Searches the variant's alternatives
-/// from index `index` on.
+/// Returns the mechanism with this name, with the values of its fields read from the entry.
+/// Considers only the alternatives of privacy::Mechanism from index `index` on.
 template <std::size_t index = 0>
 privacy::Mechanism mechanism_at(Entry& e, const std::string& name) {
   if constexpr (index < std::variant_size_v<privacy::Mechanism>) {

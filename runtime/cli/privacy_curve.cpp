@@ -18,7 +18,7 @@ namespace {
 
 using Points = std::vector<std::pair<double, double>>;
 
-/// The curves of one plot, as gnuplot data.
+/// The curves of one plot: their data and styles, as the text of a gnuplot script.
 class Lines {
  public:
   void add(const std::string& title, const char* style, const Points& points) {
@@ -30,7 +30,8 @@ class Lines {
     plots_ += fmt::format("{}{} using 1:2 with {} title {}", plots_.empty() ? "plot " : ", ", name,
                           style, gnuplot_text(title));
   }
-  /// Draws the lines as a PNG. Throws Error if gnuplot fails.
+  /// Draws the curves as a PNG file. axes: gnuplot commands that set up the axes. Throws Error if
+  /// gnuplot fails.
   void draw(const std::string& title, const std::string& axes,
             const std::filesystem::path& picture) const {
     if (!run_gnuplot(gnuplot_header(title) + axes + data_ + plots_ + "\n", picture))
@@ -48,8 +49,9 @@ constexpr const char* kTightLine = "lines lt 1";
 constexpr const char* kLoose = "lines lt 2 dt 2";
 constexpr const char* kEstimate = "lines lt 9 dt 3";
 
-/// Returns the points (epsilon, delta(epsilon)) whose delta is large enough to be drawn; none if
-/// delta() throws because the accountant has no bound for these releases.
+/// Returns the points (e, delta(e)) for each e of `epsilons`, without those whose delta is too
+/// small to be drawn. Returns none if delta() throws std::domain_error, because the accountant has
+/// no bound for these releases.
 template <class Delta>
 Points points_of(const std::vector<double>& epsilons, Delta delta) {
   Points points;

@@ -59,8 +59,8 @@ double common_delta(const std::vector<NamedCertificate>& all) {
   return all.front().stated.delta;
 }
 
-/// Returns a text that states how the run's spending is counted: by its releases, its epsilon and
-/// delta, ...
+/// Returns a text with the run's method; how its spending is counted, if not by its listed releases
+/// (by its epsilon and delta, or by its whole budget); and whether the run is unfinished.
 std::string counted_as(const NamedCertificate& c, const privacy::RunSpending& spending) {
   std::string how = c.text("method");
   if (std::holds_alternative<privacy::StatedRun>(spending.run))
@@ -74,7 +74,7 @@ std::string counted_as(const NamedCertificate& c, const privacy::RunSpending& sp
   return how;
 }
 
-/// Returns the sum of a member (epsilon or delta) over all runs, rounded up.
+/// Returns the sum of a member of SpendingRun (epsilon or delta) over all runs, rounded up.
 double sum_of(const std::vector<SpendingRun>& runs, double SpendingRun::*member) {
   constexpr long double kInfinity = std::numeric_limits<long double>::infinity();
   long double sum = 0.0L;

@@ -93,8 +93,8 @@ std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Opt
 
 namespace {
 
-/// Returns the column at which a line's description begins: after an option's flag and value, or
-/// after the indentation.
+/// Returns the column at which the description in a line of a help text begins: after an option's
+/// flag and value or, if there is none, after the indentation.
 std::size_t begin_of_text(const std::string& line) {
   const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
   if (indent == 0 || indent >= 20) return indent;
@@ -103,8 +103,9 @@ std::size_t begin_of_text(const std::string& line) {
   return std::min(line.find_first_not_of(' ', gap), line.size());
 }
 
-/// Returns the text from position `at` on, broken into lines. row: start of the first line. indent:
-/// start of all others. tail: end of every line but the last.
+/// Returns the text from position `at` of `words` on, broken at blanks into lines of at most
+/// `width` characters. row: start of the first line. indent: start of all other lines. tail: end of
+/// every line but the last.
 std::string broken(const std::string& words, std::size_t at, std::string row,
                    const std::string& indent, const std::string& tail, std::size_t width) {
   std::string out;
@@ -125,8 +126,9 @@ std::string broken(const std::string& words, std::size_t at, std::string row,
   return out + row + "\n";
 }
 
-/// Returns an example command broken into lines such that it can still be copied: its comment
-/// stands in a line before it, and its lines end in a backslash.
+/// Returns an example command of a help text, broken into lines of at most `width` characters. The
+/// command can still be copied, because its lines end in a backslash. Its comment becomes a line
+/// before it.
 std::string broken_example(const std::string& line, std::size_t width) {
   const std::size_t comment = line.find("  # ");
   std::string out;

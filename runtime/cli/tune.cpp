@@ -102,8 +102,8 @@ std::string noise_text(const PlannedSpending& s) {
   return sigma > 0.0 ? "sigma " + rounded_down(sigma) : "as its method needs";
 }
 
-/// Adds the standard error of a score to the output, and advice if it is more than half of
-/// `spread`, the difference in accuracy that is expected between candidates.
+/// Adds the standard error of a candidate's score to the output, and advice if that error is more
+/// than half of `spread`, the difference in accuracy that is expected between candidates.
 void add_score_error(const Tune& tune, double spread, Answer& a) {
   const auto rows = tune.public_test_rows();
   if (rows) {
@@ -168,7 +168,7 @@ std::string duration_text(double seconds) {
   return fmt::format("{:.2g} h", seconds / 3600.0);
 }
 
-/// Adds an estimate of the time that the trainings will take.
+/// Adds to the output an estimate of the time that the trainings will take.
 void add_time(const Tune& tune, Answer& a) {
   const std::optional<double> seconds = tune.expected_seconds();
   if (seconds) a.json["expected_seconds"] = *seconds;

@@ -21,8 +21,8 @@
 namespace cudp {
 namespace {
 
-/// The numbers on which the epsilon of a run depends: number of examples, steps, noise and sampling
-/// rate.
+/// The numbers from which the epsilon of a run is computed: the plan of its releases, the number of
+/// examples and the batch size; and the epsilon and delta.
 struct Planned {
   PrivacyPlan plan;
   TrainingSize size;
