@@ -28,7 +28,7 @@ constexpr int kFloat = 1, kUint8 = 2, kInt32 = 6, kInt64 = 7, kDouble = 11;
 
 using Dims = std::vector<std::int64_t>;
 
-/// An attribute of an ONNX node.
+/// An attribute of an ONNX node: its name and its value.
 struct Attribute {
   std::string name;
   std::variant<std::int64_t, float, std::string, Dims> value;
@@ -54,10 +54,12 @@ ProtoMessage proto(const Attribute& a) {
   return m;
 }
 
-/// An ONNX graph under construction: nodes and constants, in order. Names of values are numbered.
+/// An ONNX graph under construction: nodes and constants, in the order in which they are added. The
+/// functions that add one return the name of its value, which is numbered.
 class Graph {
  public:
-  /// Adds a node. chosen: index of its only output that is used. Returns the name of that output.
+  /// Adds a node of this operator type. inputs: names of values. chosen: index of the only output
+  /// of the node that is used. Returns the name of that output.
   std::string node(const std::string& type, const std::vector<std::string>& inputs,
                    const std::vector<Attribute>& attributes = {}, int chosen = 0) {
     std::string output = type + "_" + std::to_string(++nodes_);
@@ -114,8 +116,8 @@ class Graph {
   const ProtoMessage& message() const { return graph_; }
 
  private:
-  /// Describes an input or output of the graph. shape: sizes as digits, or names of sizes that
-  /// vary.
+  /// Returns the description of an input or output of the graph. type: its TensorProto.DataType.
+  /// shape: for each dimension its size in digits or, if the size varies, a name for it.
   static ProtoMessage value_info(const std::string& name, int type,
                                  const std::vector<std::string>& shape) {
     ProtoMessage dims;
@@ -152,13 +154,14 @@ std::vector<float> reordered(const float* first, std::size_t block, std::span<co
   return out;
 }
 
-/// Converts the network's layers one by one to ONNX nodes. A value is [N, size] or [N, channels,
-/// height, width]; a sequence is [words, N, channels], as ONNX's recurrent operators need it.
+/// Converts the network's layers one by one to ONNX nodes, and adds these to a graph. The shape of
+/// a layer's value is [N, size] or [N, channels, height, width], with N the number of rows. A
+/// sequence is [words, N, channels], as ONNX's recurrent operators need it.
 class Layers {
  public:
   Layers(Graph& graph, const ReleasedModel& model) : g_(graph), m_(model) {}
 
-  /// Adds the graph's inputs, and what precedes the first layer.
+  /// Adds the graph's inputs, and the nodes that compute the input of the first layer from them.
   void add_inputs() {
     if (m_.coder != nullptr) {
       g_.input("tokens", kInt64, {"N", "words"});
@@ -198,14 +201,15 @@ class Layers {
     std::visit([this](const auto& layer) { apply(layer); }, l.layer);
   }
 
-  /// Adds all layers and returns the name of the logits, [N, outputs].
+  /// Flattens the value of the last layer, if necessary. Returns the name of the logits, [N,
+  /// outputs].
   std::string logits() {
     flatten();
     return value_;
   }
 
  private:
-  /// Normalises each row, in double precision as cudp does.
+  /// Adds nodes that normalise each row, in double precision as cudp does.
   void normalise() {
     if (m_.features.normalise == Normalise::none) return;
     std::string x = g_.cast(value_, kDouble);
@@ -231,7 +235,8 @@ class Layers {
     value_ = g_.cast(x, kFloat);
   }
 
-  /// Returns x, with zeros replaced by 1. x: doubles.
+  /// Adds a node that replaces zeros in x by 1. x: name of a value of doubles. Returns the result's
+  /// name.
   std::string not_zero(const std::string& x) {
     const std::string zero = g_.scalar_double(0.0);
     return g_.node("Where", {g_.node("Equal", {x, zero}), g_.scalar_double(1.0), x});
@@ -240,7 +245,7 @@ class Layers {
   const float* values(std::size_t i) const {
     return m_.parameters.data() + m_.network.parameters[now_->first_parameter + i].offset;
   }
-  /// Returns the name of a constant with the layer's parameter tensor i.
+  /// Adds a constant with parameter tensor i of the current layer. Returns its name.
   std::string parameter(std::size_t i) {
     const ParameterTensor& t = m_.network.parameters[now_->first_parameter + i];
     return g_.constant(kFloat, Dims(t.shape.begin(), t.shape.end()), values(i), t.size, t.name);
@@ -330,7 +335,8 @@ class Layers {
     flat_ = true;
   }
 
-  /// Returns the mask [words, N, 1] of texts: 1 at a text's words, 0 after its end.
+  /// Adds the mask of texts, [words, N, 1], at the first call: 1 at a text's words, 0 after its
+  /// end. Returns its name.
   const std::string& mask() {
     if (!mask_.empty()) return mask_;
     const std::int64_t zero = 0, one = 1;
@@ -344,11 +350,12 @@ class Layers {
         g_.node("Reshape", {g_.cast("lengths", kInt64), g_.dims({1, -1, 1})});
     return mask_ = g_.cast(g_.node("Less", {column, lengths}), kFloat);
   }
-  /// Returns the number of words of each text, [N, 1].
+  /// Adds nodes that compute the number of words of each text, [N, 1]. Returns the result's name.
   std::string counts() {
     return g_.node("Reshape", {g_.cast("lengths", kFloat), g_.dims({-1, 1})});
   }
-  /// Returns the mean of a sequence over each text's words, [N, channels]; zeros for an empty text.
+  /// Adds nodes that compute the mean of a sequence over each text's words, [N, channels]; zeros
+  /// for an empty text. Returns the result's name.
   std::string mean(const std::string& sequence) {
     const std::string sum = g_.node("ReduceSum", {g_.node("Mul", {sequence, mask()}), g_.dims({0})},
                                     {{"keepdims", std::int64_t{0}}});
@@ -439,7 +446,7 @@ void add_outputs(Graph& g, const ReleasedModel& m, const std::string& logits) {
   }
 }
 
-/// Returns a description of the inputs' layout, for a reader of the file.
+/// Returns a description of the inputs' layout, as text for people who read the file.
 std::string inputs_text(const ReleasedModel& m) {
   if (m.coder != nullptr)
     return "tokens [N, words]: the numbers of each text's words, cut to " +

@@ -18,7 +18,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-/// The tensors that the exported file contains, in the order in which layers refer to them.
+/// The tensors that the exported file contains. add() appends one and returns its index, by which a
+/// layer refers to it.
 struct Weights {
   OrderedJson shapes = OrderedJson::array();
   std::vector<float> values;
@@ -30,7 +31,8 @@ struct Weights {
   }
 };
 
-/// Returns the keys of a column's kind as JSON.
+/// Function object that writes the kind of a column, and the numbers and texts that this kind has,
+/// to the JSON object j.
 struct KindJson {
   OrderedJson& j;
 
@@ -74,8 +76,8 @@ OrderedJson columns_json(const TableSchema& schema) {
           {"columns", std::move(columns)}};
 }
 
-/// Returns the description of a layer as JSON. Layers for texts throw; such models are rejected
-/// before.
+/// Function object that returns the description of a layer as JSON, without its tensors. Models for
+/// texts cannot be exported and are rejected before, so it throws Error for their layers.
 struct LayerJson {
   OrderedJson operator()(const Conv2d& c) const {
     return {{"type", "conv2d"}, {"stride", c.stride}, {"pad", c.pad}};
@@ -161,7 +163,7 @@ OrderedJson model_json(const ReleasedModel& m, const ExportNote& note, Weights& 
   return j;
 }
 
-/// Encodes float32 numbers, little-endian, in base 64, split into lines.
+/// Returns float32 numbers as text: their little-endian bytes in base 64, split into lines.
 std::string base64_lines(const std::vector<float>& values) {
   constexpr const char* kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -185,8 +187,8 @@ std::string base64_lines(const std::vector<float>& values) {
   return text;
 }
 
-/// Writes JSON as ASCII in a raw Python literal. No text can end the literal: between two unescaped
-/// quotes of JSON there is another character, and there are never more than two in a row.
+/// Returns JSON as a raw Python string literal, in ASCII. No text in it can end the literal: quotes
+/// inside a JSON text are escaped, and there are never more than two unescaped quotes in a row.
 std::string literal(const OrderedJson& j) {
   return "r\"\"\"\n" + j.dump(1, ' ', true, OrderedJson::error_handler_t::replace) + "\n\"\"\"";
 }
