@@ -27,7 +27,8 @@ std::vector<privacy::Release> releases_of(const std::string& json) {
   return json.empty() ? std::vector<privacy::Release>() : read_phases(json, "releases");
 }
 
-/// Answers `cudp account` as JSON. releases: JSON of a list of releases, or "".
+/// Returns the answer of `cudp account` as JSON. given: the settings. releases: a list of releases
+/// as JSON, or "".
 std::string account(const nb::dict& given, const std::string& releases) {
   TrainConfig config = config_of(given, account_options(), "account");
   const nb::gil_scoped_release without_gil;
@@ -41,7 +42,8 @@ std::string calibrate(const nb::dict& given) {
   return text_of(calibrate_answer(config));
 }
 
-/// privacy::Accountant, whose errors are those for the user.
+/// A privacy::Accountant for Python: it throws the errors for users (for_user()), and may be used
+/// by several threads.
 class PythonAccountant {
  public:
   PythonAccountant(const std::string& releases, const nb::dict& given) {
@@ -66,7 +68,7 @@ class PythonAccountant {
     for_user([&] { found = accountant_->deltas(epsilons); });
     return found;
   }
-  /// Bounds of a single value, as `cudp account` computes them.
+  /// Return the bounds at one delta or at one epsilon, as `cudp account` computes them.
   privacy::PrivacyBound epsilon(double delta) {
     const std::lock_guard one(mutex_);
     privacy::PrivacyBound found;

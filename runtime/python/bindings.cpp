@@ -11,7 +11,7 @@ namespace nb = nanobind;
 namespace cudp::python {
 namespace {
 
-/// Python's classes of cudp's errors.
+/// Python's exception classes for cudp's errors, by exit code.
 struct ErrorClasses {
   PyObject* failure = nullptr;
   PyObject* bad_input = nullptr;
@@ -28,7 +28,8 @@ PyObject* error_class(nb::module_& m, const char* name, const char* about,
   return made;
 }
 
-/// Raises an error as one of these classes.
+/// Sets Python's current exception to the error `e`, as an object of the class that fits its exit
+/// code.
 void raise_as(const ErrorClasses& classes, const Error& e) {
   PyObject* type = classes.failure;
   if (e.code() == Exit::bad_input) type = classes.bad_input;

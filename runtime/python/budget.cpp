@@ -23,7 +23,8 @@ void create_budget(const std::string& path, double epsilon, double delta) {
   BudgetFile::create(path, epsilon, delta);
 }
 
-/// Returns the charged trainings: fractions of the divergence and of the reserved delta, and notes.
+/// Returns one tuple for each charged training: the fraction of the budget's divergence that it was
+/// charged, the fraction of the delta that is reserved for deltas of trainings, and its note.
 nb::list runs_of(const privacy::RunFilter& filter) {
   const auto fraction = [](std::uint64_t units) { return static_cast<double>(units) * 0x1p-62; };
   nb::list runs;

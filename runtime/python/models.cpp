@@ -31,7 +31,7 @@ namespace nb = nanobind;
 namespace cudp::python {
 namespace {
 
-/// Makes a NumPy array that owns `values`. Requires the GIL.
+/// Makes a NumPy array of this shape that owns `values`. Requires the GIL.
 template <class T>
 nb::object numpy_array(std::vector<T> values, std::vector<std::size_t> shape) {
   auto held = std::make_unique<std::vector<T>>(std::move(values));
@@ -41,7 +41,7 @@ nb::object numpy_array(std::vector<T> values, std::vector<std::size_t> shape) {
   return nb::cast(nb::ndarray<nb::numpy, T>(data, shape.size(), shape.data(), owner));
 }
 
-/// Outputs of a model for all rows of a data set.
+/// Outputs of a model for all n rows of a data set. K is the number of classes.
 struct Outputs {
   std::vector<std::int64_t> classes;  ///< [n] predicted classes; empty for a target
   std::vector<float> probabilities;   ///< [n, K]; empty if the loss gives none
@@ -49,8 +49,8 @@ struct Outputs {
   std::vector<double> values;         ///< [n] predicted targets; empty for classes
 };
 
-/// Returns the path of a released model's file. Throws InputError as find_released_model and
-/// check_not_of_tuning.
+/// Returns the path of a released model's file. place: path of a run's folder, of its folder
+/// release/, or of the file. Throws what find_released_model() and check_not_of_tuning() throw.
 std::filesystem::path released_place(const std::string& place) {
   check_not_of_tuning(place);
   return find_released_model(place);
@@ -74,10 +74,12 @@ class PythonModel {
     return {s.channels, s.height, s.width};
   }
   std::string model_name() const { return model_.network.spec.name; }
-  /// Returns the layers as JSON (runtime/export/python.hpp).
+  /// Returns a description of the model's layers as JSON (description_of(),
+  /// runtime/export/python.hpp).
   std::string description() const { return description_of(model_, name_); }
 
-  /// Predicts rows of arrays (X, None), or of the data set that `given` names.
+  /// Predicts the rows of arrays, or of a data set. data: a pair (X, None) of arrays, or None; the
+  /// settings `given` then name the data set.
   nb::dict predict(const nb::dict& given, nb::handle data) const {
     const TrainConfig config = config_of(given, scoring_options(), "predict");
     const std::shared_ptr<const GivenArrays> arrays = arrays_of(data);

@@ -20,7 +20,7 @@ namespace nb = nanobind;
 namespace cudp::python {
 namespace {
 
-/// Throws InputError on a setting that only the program has.
+/// Throws InputError if the setting `key` is one that only the program has, and not cudp.tune().
 void check_tuning_key(const std::string& key) {
   for (const char* const other : {"file", "out", "resume", "resume-or-start", "json", "quiet"})
     if (key == other)
@@ -29,8 +29,8 @@ void check_tuning_key(const std::string& key) {
                        "the same arguments and out=FOLDER continues a tuning)");
 }
 
-/// Returns settings of a tuning. A whole number for a setting that takes any number counts as one,
-/// as on the command line.
+/// Converts settings of a tuning that Python passed as a dict. A whole number becomes a
+/// floating-point number if the setting takes any number, as on the command line.
 Settings tuning_settings(const nb::dict& given) {
   std::vector<Option> options = list_options();
   options.insert(options.end(), tune_options().begin(), tune_options().end());
@@ -45,7 +45,8 @@ Settings tuning_settings(const nb::dict& given) {
   return settings;
 }
 
-/// Adds one value of a setting, which may be one of the tuning itself, to the request.
+/// Adds one value of a setting to the request. If trainings have this setting, the value is added
+/// to its list of values; otherwise the setting is one of the tuning itself.
 void add_value(const std::string& key, const Setting& setting, TuneRequest& request) {
   TrainConfig checked;
   if (const Option* const option = swept_option(key); option != nullptr) {
@@ -93,8 +94,9 @@ std::string tune_file(const nb::dict& given, const nb::dict& grid, const std::st
   return tune_text(request);
 }
 
-/// Charges trainings that together are (epsilon, delta)-DP to budget files, durably. unit: as
-/// protected_unit(). Throws BudgetError if a budget does not suffice; then nothing is charged.
+/// Charges the cost of trainings that together are (epsilon, delta)-DP to budget files, and syncs
+/// the files to disk. unit: description of the unit of privacy, from protected_unit(). Throws
+/// BudgetError if a budget does not suffice; then nothing is charged.
 void charge_stated(const std::vector<std::string>& budgets, const std::string& unit, double epsilon,
                    double delta, const std::string& note) {
   const nb::gil_scoped_release without_gil;
