@@ -11,7 +11,7 @@ from ._settings import accountant_settings
 
 
 class Answer(dict):
-    """The values of an answer, as items and as attributes."""
+    """Values that cudp computed. Each is an item and an attribute: answer["epsilon"], answer.epsilon."""
 
     def __getattr__(self, name):
         try:
@@ -31,7 +31,7 @@ class Mechanism:
     _name: ClassVar[str] = ""
 
     def to_dict(self):
-        """The mechanism as the program's file of phases has it."""
+        """Returns the mechanism as a dict, in the form of an entry of a file for `cudp account --phases`."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {"mechanism": self._name, **fields}
 
@@ -68,7 +68,9 @@ class FixedSizeGaussian(Mechanism):
 
 @dataclasses.dataclass(frozen=True)
 class TruncatedPoissonGaussian(Mechanism):
-    """As PoissonGaussian; a batch of more than max_batch examples is cut to a random subset."""
+    """Like PoissonGaussian, but a batch of more than max_batch examples is cut to a random subset of
+    that size. n: number of examples of the larger of two
+    neighbouring data sets."""
 
     n: int
     q: float
@@ -182,9 +184,11 @@ def calibrate(**settings):
 
 
 def compose(*runs, delta=None, fixed_ahead=False):
-    """What several runs on the same data spend together, as `cudp account RUN RUN` says.
+    """Returns the epsilon that several runs on the same data spend together, as `cudp account RUN RUN`
+    computes it.
 
-    runs: Run objects or paths. fixed_ahead: no setting of one was chosen by looking at another.
+    runs: Run objects or paths. fixed_ahead: True if no setting of a run was chosen after looking at
+    another run.
     """
     paths = [str(getattr(run, "path", run)) for run in runs]
     for path in paths[1:]:

@@ -14,7 +14,7 @@ def _refuse(name, expected, found):
 
 
 def native(array, name):
-    """An array of numbers, in the machine's byte order and aligned."""
+    """Returns an array of numbers in the machine's byte order, and aligned; a copy only if necessary."""
     if array.dtype.kind not in "fiub":
         _refuse(name, "an array of numbers", f"one of type {array.dtype}")
     if not array.dtype.isnative:
@@ -25,7 +25,7 @@ def native(array, name):
 
 
 def _converted(value):
-    """A value as a number; NaN if it is none."""
+    """Returns a value as a float; NaN if it is not a number."""
     try:
         if np.iscomplexobj(value):  # NumPy would warn
             return np.nan
@@ -40,7 +40,8 @@ def _holds_values(value):
 
 
 def _numbers(values, name):
-    """Values of a list, of lists or of rows, as float64. What is no number is NaN."""
+    """Returns the values of a list (numbers, lists or rows) as an array of float64. A value that is not a
+    number becomes NaN."""
     try:
         array = np.array(values)
         if array.dtype.kind in "fiub":  # else value by value
@@ -59,7 +60,7 @@ def _numbers(values, name):
 
 
 def _class_number(value):
-    """A label as a whole number; -1, which is no class, if it is none."""
+    """Returns a label as a whole number; -1, which is not a class, if the label is not a whole number."""
     try:
         if isinstance(value, (list, tuple)):
             (value,) = value  # of a column, [n, 1]
@@ -87,19 +88,19 @@ def _is_whole(value):
 
 
 def _columns(frame):
-    """The columns of a DataFrame, as Series."""
+    """Returns the columns of a DataFrame as a list of Series."""
     if hasattr(frame, "iloc"):
         return [frame.iloc[:, i] for i in range(frame.shape[1])]
     return [frame.to_series(i) for i in range(frame.shape[1])]
 
 
 def _is_plain(column):
-    """Whether a Series has a type of NumPy's, which has no missing values but NaN."""
+    """Returns whether a Series has a type of NumPy, in which only NaN can mean a missing value."""
     return hasattr(column, "iloc") and isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub"
 
 
 def _column_numbers(column, name):
-    """A Series as float64. What is missing is NaN."""
+    """Returns a Series as an array of float64. Missing values become NaN."""
     if _is_plain(column):
         return column.to_numpy().astype(np.float64)
     return _numbers(_cells.values_of(column), name)
@@ -131,7 +132,8 @@ def _frame_features(frame, name, missing):
 
 
 def features(values, name="X", missing=False):
-    """Rows of features, or images. missing: a value that cannot be read counts as missing."""
+    """Converts rows of features, or images, to an array. missing: whether a value that cannot be read
+    counts as missing."""
     if isinstance(values, np.ndarray):
         return native(values, name)
     if _is_frame(values):
@@ -146,7 +148,7 @@ def features(values, name="X", missing=False):
 
 
 def _other(values, name):
-    """What NumPy makes of something else, a tensor say."""
+    """Converts another object, for example a tensor, to an array by NumPy."""
     try:
         array = np.asarray(values)
         if array.dtype.kind in "fiub":
@@ -157,8 +159,8 @@ def _other(values, name):
 
 
 def labels(values, name="y", target=False, missing=False):
-    """Labels 0, 1, ..., or with `target` the numbers to predict. missing: a label that cannot be read counts
-    as missing: the program has a class for it."""
+    """Converts labels 0, 1, ... to an array or, with `target`, the numbers to predict. missing: whether a
+    label that cannot be read counts as missing; the program has a class for such labels."""
     if isinstance(values, np.ndarray):
         array = native(values, name)
     else:
@@ -179,7 +181,8 @@ def labels(values, name="y", target=False, missing=False):
 
 
 def _memory(values):
-    """Arrays that lie in the memory of what a user gives, as far as NumPy can tell."""
+    """Returns NumPy arrays that use the same memory as the values that a user passed, as far as they can be
+    found."""
     if isinstance(values, np.ndarray):
         return [values]
     if isinstance(values, (list, tuple)):

@@ -18,8 +18,8 @@ _active = []  # Budgets that are entered, in any thread of this process
 
 
 def _name_process():
-    """Gives this process a random name. Its number would not do: processes of other containers
-    have the same, and so has a program that takes this one's place (exec)."""
+    """Gives this process a random name. Its process id would not suffice: processes of other containers
+    may have the same id, and a program that replaces this one (exec) has it."""
     global _process
     _process = os.urandom(16).hex()
 

@@ -33,7 +33,7 @@ def _decimal_text(value):
 
 
 def _date_text(value, with_time):
-    """The text of a datetime. with_time: midnight is written, too."""
+    """Returns the text of a datetime. with_time: whether the time is written even if it is midnight."""
     text = value.isoformat(sep=" ")
     if value.tzinfo is None and not with_time:
         text = text[: -len(" 00:00:00")] if text.endswith(" 00:00:00") else text
@@ -41,7 +41,7 @@ def _date_text(value, with_time):
 
 
 def _duration_text(value):
-    """The text of a timedelta, as pandas writes it: "2 days", "2 days 01:00:00"."""
+    """Returns the text of a timedelta, as pandas writes it: "2 days", "2 days 01:00:00"."""
     parts = value.seconds, value.microseconds, getattr(value, "nanoseconds", 0)
     text = f"{value.days} days"
     if not any(parts):

@@ -12,13 +12,15 @@ _ID = "group"  # the unit's name if the ids have none
 
 
 def _fewer_or_more(found, rows):
-    """How a number differs from the number of rows, which is private."""
+    """Returns "fewer" or "more", comparing a number with the number of rows. Messages state only this,
+    because the number of rows is private."""
     return "fewer" if found < rows else "more"
 
 
 def _id_text(value):
-    """The text of an id: hexadecimal, because a table has no blanks around cells, and texts that stand
-    for a missing value. 7 and "7" have the same one: they may be meant as one person."""
+    """Returns the text of an id for a cell of the table. It is hexadecimal, because a table does not keep
+    blanks around cells, and some texts mean a missing value. 7 and "7" give the same text, because they
+    may be meant as one person."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         value = str(int(value))
     # Two floats that print differently may be meant as one id: a person would be two units.
@@ -31,16 +33,16 @@ def _id_text(value):
 
 
 def _unit_name(groups):
-    """The unit's name in the certificate, public: that of a column of a DataFrame, unless a column of the
-    table has it."""
+    """Returns the name of the unit of privacy, which the certificate shows: the name of `groups` if it is a
+    column of a DataFrame and no other column of the table has this name, else _ID."""
     name = getattr(groups, "name", None)
     usable = isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]*", name)
     return name if usable and not re.fullmatch(r"y|x\d+", name) else _ID
 
 
 def _ids(groups, rows):
-    """The texts of the ids. Each follows from its own id: an array made of a list has one type for all,
-    and would turn 7.0 into a text if there is a text beside it."""
+    """Returns the texts of the ids, one per row. Each text follows from its own id alone. (NumPy would give
+    all ids of a list one type, and turn 7.0 into a text if another id is a text.)"""
     ids = _cells.values_of(groups)
     if ids is None:
         raise _core.InputError("groups: expected a list, an array or a column of ids, found something else")
@@ -52,7 +54,7 @@ def _ids(groups, rows):
 
 
 def _bounds(bounds, columns):
-    """The lower and upper bound of each column."""
+    """Returns two lists: the lower bound and the upper bound of each of the table's `columns` features."""
     if bounds is None:
         raise _core.InputError(
             "bounds: expected (low, high) of the features with groups, numbers or arrays, since the "
@@ -79,8 +81,8 @@ def _features(x, name):
 
 
 def _write_rows(path, x, y, unit=None, ids=None):
-    """Writes a table that only its owner can read. unit, ids: name and cells of the unit's column, if it
-    has one."""
+    """Writes a table that only its owner can read, and returns its path. unit, ids: name and cells of the
+    column that identifies the unit of privacy; ids is None if the table has no such column."""
     if y.ndim != 1:
         raise _core.InputError(f"y: expected one number for each row, found an array of {y.ndim} dimensions")
     if len(y) != len(x):
@@ -98,7 +100,8 @@ def _write_rows(path, x, y, unit=None, ids=None):
 
 
 def _schema(columns, unit, bounds, max_rows, classes, target_bounds):
-    """The text of a schema. classes: their number, or None with target_bounds."""
+    """Returns the text of a schema for such a table. classes: number of classes; not used if target_bounds,
+    the bounds of the number to predict, are given."""
     low, high = _bounds(bounds, columns)
     lines = ['name = "arrays"', f'unit = "{unit}"', f"max_rows = {max_rows}", "columns = [",
              f'  {{name = "{unit}", kind = "ignore"}},']
@@ -142,7 +145,8 @@ def as_table(data, test_data, groups, max_rows, bounds, settings, folder):
 
 
 def features_of(schema):
-    """The number of features of a run by groups, from the text of its schema; None for others."""
+    """Returns the number of features of a run that was trained on arrays with groups, from the text of its
+    schema; None for another run."""
     if not re.search(r'^name = "arrays"$', schema, re.MULTILINE):
         return None
     found = re.findall(r'name = "x(\d+)"', schema)
@@ -150,7 +154,8 @@ def features_of(schema):
 
 
 def write_scored(x, y, features, path):
-    """Writes rows for a model of a run by groups to score."""
+    """Writes a table of rows that a model is to score, which was trained on arrays with groups. y: labels,
+    or None. Returns the table's path."""
     x = _features(x, "X")
     if x.shape[1] != features:
         raise _core.InputError(f"X: expected {features} features, found {x.shape[1]}")

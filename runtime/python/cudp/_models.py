@@ -26,7 +26,7 @@ def _toml(value):
 
 
 def write_model(model, folder):
-    """Writes a description as a .toml file for the program. Returns its path."""
+    """Writes a model's description as a .toml file for the program. Returns the file's path."""
     unknown = set(model) - {"name", "loss", "activation", "layers"}
     if unknown or not model.get("layers"):
         raise _core.InputError(

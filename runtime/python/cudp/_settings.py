@@ -1,4 +1,4 @@
-"""Settings of Python, as the program takes them."""
+"""Converts settings that Python code passes to the form that the program takes."""
 
 import os
 
@@ -17,8 +17,8 @@ _OTHER_NAMES = {
 
 
 def plain(value):
-    """A setting as bool, int, float or str: a number of NumPy is one of Python, a list is a text
-    with commas."""
+    """Returns a setting as bool, int, float or str: a number of NumPy becomes one of Python, a list a
+    text with commas."""
     if isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, os.PathLike):
@@ -34,12 +34,13 @@ def plain(value):
 
 
 def plain_settings(settings):
-    """All settings that are not None."""
+    """Returns the settings that are not None, each as bool, int, float or str."""
     return {key: plain(value) for key, value in settings.items() if value is not None}
 
 
 def accountant_settings(settings):
-    """Settings of the accountant, under the program's names."""
+    """Returns settings of the accountant under the program's names. Names that other libraries use are
+    accepted, too."""
     named = {}
     for key, value in plain_settings(settings).items():
         ours = _OTHER_NAMES.get(key, key)
