@@ -69,8 +69,7 @@ class FixedSizeGaussian(Mechanism):
 @dataclasses.dataclass(frozen=True)
 class TruncatedPoissonGaussian(Mechanism):
     """Like PoissonGaussian, but a batch of more than max_batch examples is cut to a random subset of
-    that size. n: number of examples of the larger of two
-    neighbouring data sets."""
+    that size. n: number of examples of the larger of two neighbouring data sets."""
 
     n: int
     q: float
