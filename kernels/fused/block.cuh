@@ -82,9 +82,11 @@ __device__ __forceinline__ const float* floats_of(const Space<P>& s, int byte) {
   return reinterpret_cast<const float*>(s.image + byte);
 }
 
+/// A chunk: 16 bytes of shared memory, the unit in which arrays are laid out there.
 struct alignas(kChunk) Chunk {
   u32 word[4];
 };
+/// Two consecutive floats, or the values of two channels.
 struct alignas(8) Two {
   float x, y;
 };

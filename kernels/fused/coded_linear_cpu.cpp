@@ -61,6 +61,7 @@ CUDP_INLINE void sum_lanes(const Part* parts, float* sums) {
 #endif
 }
 
+/// A group of kLanes rows in compact form, with the values that are computed for each row.
 struct Group : LinearGroup {
   const std::uint8_t* row[kLanes];
   Part products[kLanes];

@@ -26,6 +26,8 @@ CUDP_INLINE Vec first_numbers(int n, Number number) {
   return load(x);
 }
 
+/// Rows of floats. numbers(x) loads kLanes features from x, first(x, n) only the first n of them,
+/// followed by zeros.
 struct FloatRows {
   explicit FloatRows(const DenseLinear& a) : rows(a.floats), features(a.features) {}
   const float* row(std::uint32_t example) const { return rows + std::int64_t{example} * features; }
@@ -42,6 +44,8 @@ struct FloatRows {
   std::int64_t features;
 };
 
+/// Rows of bytes, which are converted to features, scale * byte + shift. It has the same functions
+/// as FloatRows.
 struct ByteRows {
   explicit ByteRows(const DenseLinear& a)
       : rows(a.bytes), features(a.features), scale(a.scale), shift(a.shift) {}
@@ -64,6 +68,8 @@ struct ByteRows {
   float shift;
 };
 
+/// A group of kLanes dense rows, with the address of each row and the values that are computed for
+/// it.
 template <class Rows>
 struct Group : LinearGroup {
   decltype(Rows(DenseLinear()).row(0)) row[kLanes];

@@ -26,6 +26,7 @@ struct Image {
   int channels, height, width;
 };
 
+/// A network for which a fused kernel is compiled: the shape of its features, and its n layers.
 template <std::size_t n>
 struct LayerList {
   Image image;

@@ -173,6 +173,9 @@ struct DenseStages {
   }
 };
 
+/// The layers of a list, grouped: each convolution with the activation and pool that follow it,
+/// then the dense layers. `parameters`, `functions` and `features` are the numbers of parameters,
+/// activation functions and features of the network.
 struct Stages {
   int convolutions = 0;
   std::array<ConvStage, kMaxConvolutions> convolution{};
@@ -492,6 +495,10 @@ struct NormParts {
   int size = 0;
 };
 
+/// The layout and all constants of one fused kernel. Network: list of layers. split_: which
+/// products have split operands. input_: type of the features. examples_: number of examples that a
+/// block processes at once. transforms_: whether gradients are transformed before clipping
+/// (coordinate-wise clipping).
 template <class Network, Split split_, Input input_, int examples_, bool transforms_>
 struct Plan {
   static constexpr Split kSplit = split_;
