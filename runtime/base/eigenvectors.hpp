@@ -3,6 +3,7 @@
 
 namespace cudp {
 
+/// The `count` largest eigenvalues of a matrix [d, d], and their eigenvectors.
 struct Eigenpairs {
   std::vector<double> values;  ///< the eigenvalues, [count], largest first
   std::vector<float> vectors;  ///< the eigenvectors, [count, d], one per row

@@ -38,6 +38,8 @@ std::recursive_mutex& changes() {
   return mutex;
 }
 
+/// What EndOnSignal does when a signal ends the process: it prints and logs `line`, formatted by
+/// `form`, kills `children` and removes `unfinished`. Protected by the mutex changes().
 struct Ending {
   std::string line;
   fs::path log;

@@ -17,6 +17,7 @@ class Timings {
     double wall = 0.0;
     double cpu = 0.0;
   };
+  /// A phase of the program, or the work of another thread, and how long it took.
   struct Phase {
     std::string name;
     Duration spent;
