@@ -34,6 +34,7 @@ struct Flag {
   bool is_open = true;             ///< whether other values are allowed, such as a file
 };
 
+/// A command with its flags, as far as a shell's completion or the manual page shows them.
 struct Described {
   std::string name;
   std::string help;
