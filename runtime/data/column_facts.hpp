@@ -43,6 +43,7 @@ class ColumnFacts {
   Numeric dates() const;
 
  private:
+  /// Smallest and largest of the numbers that were added, their sum and their count.
   struct Range {
     double min = std::numeric_limits<double>::infinity();
     double max = -std::numeric_limits<double>::infinity();
@@ -54,6 +55,8 @@ class ColumnFacts {
     /// max].
     double mean() const;
   };
+  /// A date format that fits all cells so far, and the range of the cells' dates [days since
+  /// 1970-01-01].
   struct Form {
     std::string format;
     Range days;

@@ -44,6 +44,7 @@ class FirstRows {
   const TableSchema& schema_;
   std::size_t column_;
   Malformed malformed_;
+  /// A unit of privacy of which at least one row is used.
   struct Unit {
     std::uint64_t rows = 0;   // number of used rows so far
     std::uint32_t first = 0;  // number of the first used row

@@ -10,6 +10,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
+/// A kind of file that is not a text table: the bytes with which such a file starts, and the advice
+/// to the user.
 struct Kind {
   std::string_view start;
   std::string_view what;

@@ -47,6 +47,8 @@ Claim claim_of(const std::string& set, std::string file, const fs::path& folder)
           .own = "for images of your own, which are private: --dataset " + folder.string()};
 }
 
+/// The training set or the test set of a folder of IDX files: the paths of its two files, and their
+/// content.
 struct IdxPart {
   std::string prefix;  ///< start of the file names: "train" or "t10k"
   fs::path images_path;

@@ -37,6 +37,8 @@ enum class TestRows {
   among_train  ///< part of the training file, for a table that was published without a test set
 };
 
+/// The files from which the training and the test rows of a table are read, and the user's claims
+/// about the files' origin.
 struct TableFiles {
   fs::path train;
   fs::path test{};

@@ -36,6 +36,7 @@ class RowMemory {
   std::shared_ptr<const std::filesystem::path> folder_;  // null: memory of this process
 };
 
+/// Allocator of the C++ library that gets its memory from a RowMemory.
 template <class T>
 class RowAllocator {
  public:

@@ -65,6 +65,7 @@ struct Text {
   bool operator==(const Text&) const = default;
 };
 
+/// A column that is neither a feature nor what is predicted. It may identify the unit of privacy.
 struct Ignored {
   bool operator==(const Ignored&) const = default;
 };
@@ -80,6 +81,7 @@ struct Unstated {
   bool operator==(const Unstated&) const = default;
 };
 
+/// A column of the table: its name in the header, and its kind, which states what it is used for.
 struct Column {
   std::string name;
   std::variant<Unstated, Numeric, Categorical, Label, Text, Ignored, Id, Target> kind;

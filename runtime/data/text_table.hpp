@@ -27,6 +27,8 @@ class TextTable {
     std::uint64_t last = 0;
     bool operator==(const Ends&) const = default;
   };
+  /// A slot of the hash table: a text, and its index in the list (`position`, kNone if the slot is
+  /// free).
   struct Slot {
     Ends ends;
     std::uint64_t begin = 0;  // offset of the text in bytes_

@@ -141,6 +141,7 @@ class MemberReader : public ByteReader {
   uLong crc_ = 0;
 };
 
+/// Reads a member that is stored without compression.
 class StoredReader final : public MemberReader {
  public:
   using MemberReader::MemberReader;
@@ -157,6 +158,7 @@ class StoredReader final : public MemberReader {
   std::uint64_t done_ = 0;
 };
 
+/// Reads a member that is compressed with deflate.
 class DeflatedReader final : public MemberReader {
  public:
   DeflatedReader(const RandomAccessBytes& bytes, std::string name, const MemberLocation& place)

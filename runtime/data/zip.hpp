@@ -53,6 +53,7 @@ class ZipArchive {
   std::unique_ptr<ByteReader> open(std::string_view name) const;
 
  private:
+  /// A member of the archive, as the directory describes it.
   struct Member {
     std::string name;
     std::uint16_t flags = 0;
@@ -62,6 +63,7 @@ class ZipArchive {
     std::uint64_t unpacked = 0;  // size of the content [bytes]
     std::uint64_t header = 0;    // offset of its local header
   };
+  /// Offset and size of the archive's directory [bytes], and its number of entries.
   struct Directory {
     std::uint64_t at = 0;
     std::uint64_t size = 0;
