@@ -9,6 +9,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
+/// Arrays of coordinate-wise clipping in device memory. It clips (gradient - m) / scale; m and
+/// scale are computed from the mean and the standard deviation of each gradient coordinate. d is
+/// the number of trained parameters.
 class DeviceCoordinates {
  public:
   /// d: number of trained parameters; 0 if clipping is not coordinate-wise, so that no arrays are

@@ -87,6 +87,8 @@ class UniqueHandle {
   Handle handle_{};
 };
 
+/// A CUDA device: its memory, and a CUDA stream in which kernels are launched one after the other.
+/// A second stream is for copies (copy_beside()).
 class CudaGpu {
  public:
   /// Opens the CUDA device of this number. Throws Error if there is none that this build has code

@@ -9,6 +9,7 @@
 
 namespace cudp {
 
+/// Properties of a CUDA device.
 struct DeviceInfo {
   std::string name;
   int major = 0;  ///< major number of the compute capability

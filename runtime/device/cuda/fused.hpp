@@ -67,6 +67,8 @@ std::vector<FusedKernel> fused_kernels_for(const Network& net, const DeviceLimit
 Precision device_precision(const Network& net, const DeviceLimits& limits, Precision requested,
                            bool transforms = false);
 
+/// Computes sums of gradients, logits and gradient norms of a network by fused kernels. d is the
+/// number of trained parameters.
 class FusedNetwork {
  public:
   /// kernels: at least one kernel, for all tasks except sums of transformed gradients. transformed:

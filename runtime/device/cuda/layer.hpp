@@ -28,6 +28,8 @@ struct CudaSite {
   Precision input_gradient_as = Precision::fp32;
 };
 
+/// Layer of the CUDA engine. Its functions launch kernels that process all examples of a
+/// micro-batch.
 class CudaLayer {
  public:
   CudaLayer() = default;

@@ -30,6 +30,8 @@ std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout
 /// applied before; used for importance sampling and transformed gradients.
 enum class Weighted { factors, loss };
 
+/// Computes a network layer by layer, for one micro-batch after another. It has the memory of a
+/// micro-batch's activations and gradients. d is the number of trained parameters.
 class LayerWiseNetwork {
  public:
   /// micro_batch: largest number of examples that are processed at once, or 0 to choose it

@@ -10,6 +10,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
+/// The layers of a network on a CUDA device, the edges between them, and the sizes of the memory
+/// that they need.
 struct CudaLayout {
   std::vector<CudaEdge> edges;  ///< edges between the layers; the last one has the logits
   std::vector<std::unique_ptr<CudaLayer>> layers;  ///< the input, then the network's

@@ -30,6 +30,7 @@ struct NcclConfig {
 };
 struct NcclCommunicator;
 
+/// The functions of the NCCL library that cudp calls. The constructor opens the library.
 struct Nccl {
   LazyLibrary library{"libnccl.so.2"};
   NcclResult (*get_version)(int* version) = library.find("ncclGetVersion");

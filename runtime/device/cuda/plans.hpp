@@ -29,6 +29,9 @@ struct AxisPlan {
   std::int32_t outer = 0;
   std::int32_t inner = 1;
 };
+/// How a product finds the elements of one of its two matrices: `line` maps the index of a row or
+/// column of the result to an offset, `term` the index of a summand. It is a Factor
+/// (kernels/products/tile.hpp) without addresses.
 struct FactorPlan {
   AxisPlan line;
   AxisPlan term;

@@ -38,6 +38,8 @@ struct ProductKernels {
   Patched<WeightGradientRows> patch_rows;
 };
 
+/// Launches the matrix products of a network's layers. It owns the index tables that they read, and
+/// the packed copies of the weights.
 class CudaProducts {
  public:
   CudaProducts(Gpu& gpu, const CudaStorage& storage);

@@ -14,6 +14,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
+/// Computes scattering features of images of one size on a CUDA device. A plane is one channel of
+/// one image. Planes are processed in groups of at most `capacity`, which is chosen automatically
+/// if it is 0.
 class DeviceScatter {
  public:
   DeviceScatter(Gpu& gpu, int height, int width, int capacity = 0);
