@@ -54,6 +54,7 @@ class Reservation {
   static BudgetsInUse read(const RunFolder& folder);
 
  private:
+  /// The cost of a training that is charged to budget files, and its unit of privacy.
   struct CostBounds {
     /// Functions that compute alternative upper bounds on the privacy cost of the same training;
     /// the first bound that fits into the budget is charged. A bound is a list of costs that are
