@@ -133,7 +133,11 @@ DataSplit load(const DataRequest& request) {
                     : is_matrix(request.dataset) ? load_matrix(request)
                                                  : load_table_file(request);
   check_texts(request, split);
-  if (split.name.empty()) split.name = set_name_of(request.dataset);
+  if (split.name.empty()) {
+    split.name = set_name_of(request.dataset);
+    // Its rows need not be those of the published set with the name of the file or folder.
+    if (is_named_dataset(split.name)) split.name.insert(0, "own ");
+  }
   split.size_is_public = request.size_is_public;
   split.test_is_public = request.test_is_public;
   split.test_given = is_folder(request.dataset) || !request.test_path.empty();

@@ -76,6 +76,17 @@ TEST(TextCli, AModelIsUsedWithItsWordsAndVectors) {
             "the vectors of --embedding and their words are public: no private text decided them");
   const Finished verified = run_cudp(folder, {"verify", run});
   EXPECT_EQ(verified.exit, 0) << verified.out << verified.err;
+  // A certificate that leaves the sentence out is wrong.
+  const std::string forged = folder / "forged";
+  std::filesystem::copy(run + "/release", forged, std::filesystem::copy_options::recursive);
+  auto stated = nlohmann::ordered_json::parse(content_of(forged + "/privacy.json"));
+  stated["assumptions"].erase(stated["assumptions"].size() - 1);
+  write_text(forged + "/privacy.json", stated.dump(2) + "\n");
+  const Finished silent = run_cudp(folder, {"verify", forged});
+  EXPECT_EQ(silent.exit, 1);
+  EXPECT_NE(silent.out.find("assumptions: expected 'the vectors of --embedding and their"),
+            std::string::npos)
+      << silent.out;
 
   // The vectors are found by the file's name in the data folder, or where the flag says.
   EXPECT_EQ(accuracy_of(run_cudp(folder, texts.eval(run, {"--data-dir", folder.path().string()}))),

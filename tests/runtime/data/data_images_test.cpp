@@ -187,6 +187,7 @@ TEST(Cifar, ReadsBatchesOfAnySizeAndCompression) {
   }
   dir.write("cifar-10/test_batch_first1000.bin", cifar_record(9, 'x'));
   DataSplit split = load_data({.dataset = dir.path() + "/cifar-10"});
+  EXPECT_EQ(split.name, "own cifar-10");  // these are not the published images
   EXPECT_EQ(split.train.shape, (Shape{3, 32, 32}));
   ASSERT_EQ(split.train.size(), 1500u);
   ASSERT_EQ(split.train.bytes.size(), 1500u * kCifarPixels);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/data/text_options.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/settings/presets.hpp"
@@ -95,6 +96,22 @@ TEST(Settings, WhatIsReleasedNamesNoFoldersAndNoMachine) {
   EXPECT_EQ(text.find("someone"), std::string::npos) << text;
   EXPECT_EQ(text.find("threads"), std::string::npos) << text;
   EXPECT_NE(text.find("dataset = \"patients.csv\""), std::string::npos) << text;
+}
+
+/// A folder of one's own with the name of published data is not taken for it.
+TEST(Settings, AReleasedPathIsNotTheNameOfPublishedData) {
+  for (const char* const path : {"/a/mnist", "mnist/", "./mnist"}) {
+    TrainConfig c;
+    c.dataset = path;
+    c.of<TextOptions>().embedding = "a/glove";
+    const std::string text = write_config(c, Audience::release);
+    EXPECT_NE(text.find("dataset = \"./mnist\""), std::string::npos) << text;
+    EXPECT_NE(text.find("embedding = \"./glove\""), std::string::npos) << text;
+  }
+  TrainConfig published;
+  published.dataset = "mnist";
+  EXPECT_NE(write_config(published, Audience::release).find("dataset = \"mnist\""),
+            std::string::npos);
 }
 
 /// Settings of the experiment that are texts of the user's own, with a value that has slashes.
