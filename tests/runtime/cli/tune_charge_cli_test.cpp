@@ -264,5 +264,22 @@ TEST_F(TuneChargeCli, NothingIsReleasedIfATrainingLostItsKey) {
   EXPECT_FALSE(fs::exists(out() + "/private/result.json"));
 }
 
+TEST_F(TuneChargeCli, ATrainingThatWasKilledInItsLastMomentLeavesNoKey) {
+  const Arguments words = tune(with(scored(), {"--size-is-public", "--out", out()}));
+  ASSERT_EQ(run_cudp(folder_, words).exit, 0);
+  // The state before the tuning ended; the process of its first training was killed when the
+  // training was complete, and its files were not removed yet.
+  fs::remove(out() + "/private/result.json");
+  write_key(out() + "/private/tuning-key", key_from_seed(5));
+  const std::string training = out("tuned/private/runs/000001/private/");
+  write_key(training + "key", key_from_seed(6));
+  write_text(training + "checkpoint-3", "of a run in progress");
+  const Finished f = run_cudp(folder_, words);
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_TRUE(fs::exists(training + "result.json"));
+  EXPECT_FALSE(fs::exists(training + "key"));
+  EXPECT_FALSE(fs::exists(training + "checkpoint-3"));
+}
+
 }  // namespace
 }  // namespace cudp
