@@ -88,20 +88,23 @@ void add_statements(Answer& a, const std::vector<verify::Statement>& all, std::s
 
 void add_replay(Answer& a, const ReplayVerdict& replay, std::size_t names) {
   const verify::Verdict& v = replay.transcript;
-  nlohmann::ordered_json& j = a.json["replay"] = {{"seed", replay.seed},
-                                                  {"releases", v.releases},
-                                                  {"numbers", v.numbers},
-                                                  {"updates", v.updates}};
+  nlohmann::ordered_json& j = a.json["replay"] = {{"seed", replay.seed}};
+  if (!replay.size_is_private)
+    j.update({{"releases", v.releases}, {"numbers", v.numbers}, {"updates", v.updates}});
   j["findings"] = nlohmann::ordered_json::array();
   j["differences"] = replay.differences;
   j["not_checked"] = v.skipped;
   const bool holds = v.findings.empty() && replay.differences.empty();
-  add_wrapped(a, "replay",
-              fmt::format("{}  {} noise values drawn again, {} releases and {} updates checked, {} "
-                          "findings",
-                          holds ? "ok" : "DIFFERS", v.numbers, v.releases, v.updates,
-                          v.findings.size() + replay.differences.size()),
-              names);
+  add_wrapped(
+      a, "replay",
+      fmt::format("{}  {}, {} findings", holds ? "ok" : "DIFFERS",
+                  replay.size_is_private
+                      ? "all noise values drawn again, all releases and updates checked"
+                      : fmt::format("{} noise values drawn again, {} releases and {} updates "
+                                    "checked",
+                                    v.numbers, v.releases, v.updates),
+                  v.findings.size() + replay.differences.size()),
+      names);
   for (const verify::Finding& f : v.findings) {
     j["findings"].push_back({{"rule", f.rule}, {"what", f.what}});
     add_wrapped(a, "", "- " + f.rule + ": " + f.what, names);

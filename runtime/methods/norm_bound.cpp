@@ -3,9 +3,27 @@
 #include <cmath>
 #include <numbers>
 
+#include <spdlog/fmt/fmt.h>
+
 #include "runtime/base/error.hpp"
 
 namespace cudp {
+
+namespace {
+
+/// Throws InputError if nothing public bounds the inputs: the certificate states that no gradient
+/// is cut. Numbers of a table and pixels have a public range, and numbers of an array only if each
+/// row is divided by its norm.
+void check_range(Normalise normalise, const Dataset& format) {
+  const bool is_scaled = format.is_bytes() || format.is_coded();
+  if (normalise == Normalise::unit || (normalise == Normalise::none && is_scaled)) return;
+  throw InputError(fmt::format(
+      "--method: expected inputs with a public range with norm-bound (a table, pixels, or "
+      "--normalise unit), found {}",
+      normalise == Normalise::layer ? "--normalise layer" : "an array of floating-point numbers"));
+}
+
+}  // namespace
 
 double norm_bound(const Network& network, const Dataset& format) {
   const Loss loss = network.spec.loss;
@@ -48,6 +66,7 @@ MethodEntry norm_bound_method() {
           "of the inputs");
   };
   entry.fit = [](TrainConfig& c, const Network& network, const Dataset& format) {
+    check_range(c.normalise, format);
     c.clip_norm = norm_bound(network, format);
   };
   entry.make = make_method<NormBound>;

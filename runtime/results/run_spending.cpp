@@ -28,6 +28,14 @@ bool names(std::span<const char* const> methods, const std::string& method) {
   return std::ranges::find(methods, method) != methods.end();
 }
 
+/// Returns whether the certificate lists all that the run will have released. That of a run in
+/// progress lists the releases to come only if they are planned: not those that a filter admits one
+/// by one, as with --fresh-noise-allowed. Steps that a lost key repeated are no steps to come.
+bool lists_all(const verify::StatedNumbers& c) {
+  return c.status != "not finished" ||
+         (names(kPlannedAtStart, c.method) && !c.lost_a_key() && c.steps >= c.steps_planned);
+}
+
 /// Returns whether all releases in the certificate were fixed before the first of them. They were
 /// not if they depend on a noisy number of examples; if the number of steps may have been chosen
 /// after a key was lost; or if the stated epsilon is a budget, which is above that of the releases.
@@ -64,9 +72,7 @@ privacy::RunSpending spending_of(const nlohmann::json& certificate,
     return {.run = privacy::RenyiFilteredRun{stated.order, filter.limit()},
             .failure = stated.failure};
   }
-  // The certificate of a run in progress lists all releases to come only if they are planned.
-  if (stated.status == "not finished" && !names(kPlannedAtStart, stated.method))
-    return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
+  if (!lists_all(stated)) return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
   // Batches, steps and noise follow from the run's noisy row count.
   if (stated.split) return {.run = privacy::ChosenRun{stated.releases}, .failure = stated.failure};
   // A run without releases would count as epsilon 0.
@@ -89,7 +95,7 @@ privacy::RunSpending spending_given_count(const verify::StatedNumbers& stated) {
                                .failure = stated.failure};
   // Random allocation has no Renyi divergence, and its privacy loss takes long at many epsilons.
   if (!stated.split || stated.lost_a_key() || !names(kPlannedAtStart, stated.method) ||
-      privacy::allocates(planned))
+      !lists_all(stated) || privacy::allocates(planned))
     return {.run = privacy::StatedRun{stated.plan_epsilon(), stated.plan_delta()}};
   return planned;
 }

@@ -32,16 +32,6 @@ constexpr std::string_view kFigures = "figures of held-out rows";
 /// until the run is complete.
 fs::path figures_file(const RunFolder& folder) { return folder.owner("holdout-figures"); }
 
-/// Removes the files that only a run in progress needs: random key, checkpoints, coded rows and
-/// figures of held-out rows, which are in release/ now.
-void remove_leftovers(const RunFolder& folder) {
-  remove_kept_table(folder.checkpoints());
-  erase_key(folder.key());
-  std::error_code none;
-  fs::remove(figures_file(folder), none);
-  remove_checkpoints(folder.checkpoints());
-}
-
 /// Formats figures as JSON; numbers are hexadecimal texts, so that they are read back exactly.
 std::string encode_figures(const HoldoutFigures& f) {
   const auto exact = [](double x) { return fmt::format("{:a}", x); };
@@ -187,6 +177,14 @@ void check_asked(const Settings& flags, const RunFolder& folder) {
 }
 
 }  // namespace
+
+void remove_leftovers(const RunFolder& folder) {
+  remove_kept_table(folder.checkpoints());
+  erase_key(folder.key());
+  std::error_code none;
+  fs::remove(figures_file(folder), none);
+  remove_checkpoints(folder.checkpoints());
+}
 
 RunResult train(Run& run, DrawPictures draw) {
   run.advance();

@@ -217,6 +217,13 @@ void Sweep::run(std::optional<EndOnSignal>& end) {
                 Exit::again);
 }
 
+void Sweep::remove_leftovers_of_runs() const {
+  for (std::size_t r = 0; r < runs_.size(); ++r) {
+    std::error_code none;
+    if (runs_[r].mine && fs::exists(run_folder(r).result(), none)) remove_leftovers(run_folder(r));
+  }
+}
+
 SweepTable Sweep::table() const {
   SweepTable table;
   for (const auto& [key, value] : cells_.front().varied) table.keys.push_back(key);

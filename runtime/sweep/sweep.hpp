@@ -49,6 +49,10 @@ class Sweep {
   /// fails or a signal interrupts it; the runs in progress are then ended with a checkpoint.
   void run(std::optional<EndOnSignal>& end);
 
+  /// Removes random keys and checkpoints of complete runs whose process was killed in its last
+  /// moment: no later call resumes such a run.
+  void remove_leftovers_of_runs() const;
+
   /// Returns the table of the sweep's results, with all runs that are finished so far.
   SweepTable table() const;
   /// Writes the table of results into the sweep's folder: the part that may be published into

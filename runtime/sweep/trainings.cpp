@@ -13,6 +13,7 @@
 #include "runtime/config/keys_in_use.hpp"
 #include "runtime/data/schema_text.hpp"
 #include "runtime/device/cuda/devices.hpp"
+#include "runtime/run/authenticator.hpp"
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/reservation.hpp"
 #include "runtime/run/run.hpp"
@@ -62,6 +63,16 @@ DataFacts facts_here(const TrainConfig& asked, const SharedData& data) {
   return facts;
 }
 
+/// Returns a code of the test rows, by which trainings of a tuning are scored; "" with held-out
+/// rows, which the code of the data covers.
+std::string scored_tag_of(const Experiment& e, const RandomKey& key) {
+  if (e.split_key) return "";
+  const Authenticator authenticator(key);
+  const Dataset& rows = e.data.test;
+  return data_tag(authenticator, rows,
+                  authenticator.block_tags(rows, static_cast<int>(e.config.threads)), "scored on");
+}
+
 /// Returns the planned privacy cost of each training, computed in this process. Each plan moves the
 /// data out of memory and back.
 std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
@@ -74,7 +85,8 @@ std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
     Experiment e = prepare(data.with_shared_data(asked, true), all.empty() ? reporter : silent, "",
                            asked.of<KeysInUse>().split_key);
     std::string tag;
-    if (const auto& key = asked.of<KeysInUse>().key) tag = data_tag_of(e, key->key());
+    if (const auto& key = asked.of<KeysInUse>().key)
+      tag = data_tag_of(e, key->key()) + scored_tag_of(e, key->key());
     const SpendingForecast f = forecast_spending(e);
     all.push_back({.epsilon = f.epsilon,
                    .delta = f.delta,

@@ -496,7 +496,9 @@ void Tune::finish() {
   Score best_score;
   for (std::size_t r = 0; r < number; ++r) {
     drawn.push_back(draw(r).candidate);
-    const Score score = score_of(stored_result(run_folder(r)), settings_.score, metric());
+    const std::optional<RunResult> result = stored_result(run_folder(r));
+    if (result) remove_leftovers(run_folder(r));
+    const Score score = score_of(result, settings_.score, metric());
     // A public order decides between equal scores: that of the grid, then that of the trainings.
     const bool better = r == 0 || score.rank > best_score.rank ||
                         (score.rank == best_score.rank && drawn[r] < drawn[best]);

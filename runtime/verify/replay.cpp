@@ -242,18 +242,38 @@ ReplayVerdict replay_run(const ReleasedRun& run, const ReplaySettings& settings,
   const ReplayFolder folder(settings.folder);
   find_model(config, run, settings.folder);
 
+  const bool size_is_private = !stated.size.is_public();
+  // Lines of the training tell its noisy number of examples, whose noise follows from the seed.
+  Reporter silent(Reporter::Silent{});
+  if (size_is_private)
+    reporter.info(
+        "the number of training examples is private, and a replay's noise is no secret: its "
+        "progress is in " +
+        RunFolder(config.out).log().string());
   const TranscriptMemory memory;
   Transcript transcript(SeededKey(config), memory.file());
   verify::Evidence evidence;
-  {
-    const std::unique_ptr<Run> replay = start_run(config, reporter, &transcript);
+  try {
+    const std::unique_ptr<Run> replay =
+        start_run(config, size_is_private ? silent : reporter, &transcript);
     static_cast<void>(train(*replay));
     evidence.certificate = as_selected(stated, read_file(replay->folder.certificate()));
     evidence.ledger = read_file(replay->folder.ledger());
     evidence.settings = read_file(replay->folder.config());
+  } catch (const Error& e) {
+    // The folder has a certificate, and the message the number.
+    const fs::path certificate = RunFolder(config.out).certificate();
+    std::error_code none;
+    if (!size_is_private || !fs::exists(certificate, none)) throw;
+    throw Error("the replay was refused by its own noisy number of training examples, which " +
+                    certificate.string() + " has",
+                e.code());
   }
   evidence.transcript = memory.content();
-  ReplayVerdict verdict{.transcript = {}, .differences = {}, .seed = *config.seed};
+  ReplayVerdict verdict{.transcript = {},
+                        .differences = {},
+                        .seed = *config.seed,
+                        .size_is_private = size_is_private};
   try {
     verdict.transcript = verify::check(evidence);
   } catch (const std::invalid_argument& e) {

@@ -28,12 +28,16 @@ struct ReplayVerdict {
   /// Differences between the certificates of run and replay in fields that should be equal.
   std::vector<std::string> differences;
   std::int64_t seed = 0;  ///< seed from which the replay's random key was derived
+  /// Whether the number of training examples is private. How many releases the replay made then
+  /// tells something of it, because the noise of the replay's number follows from the seed.
+  bool size_is_private = false;
 };
 
 /// Replays a released run: trains its settings again with a seed, in this process and in a folder
 /// that only its owner can read. Checks everything that the replay does against the replay's
 /// certificate (verify::check), then compares the two certificates. The transcript stays in memory;
-/// its size is about 30 bytes per parameter and step. Throws InputError if the folder exists or the
+/// its size is about 30 bytes per parameter and step. If the number of examples is private, the
+/// replay's progress is in its private folder only. Throws InputError if the folder exists or the
 /// settings do not allow the training, BudgetError if the privacy budget does not suffice.
 ReplayVerdict replay_run(const ReleasedRun& run, const ReplaySettings& settings,
                          Reporter& reporter);

@@ -89,6 +89,20 @@ TEST_F(SweepCli, FinishedRunsAreNotRepeated) {
   EXPECT_NE(other.err.find("expected the settings of the sweep in it"), std::string::npos);
 }
 
+TEST_F(SweepCli, ARunThatWasKilledInItsLastMomentLeavesNoKey) {
+  const Arguments words = sweep({"--epsilon", "1,3", "--out", out()});
+  ASSERT_EQ(run_cudp(folder_, words).exit, 0);
+  // The process of the second run was killed when the run was complete, and its files were not
+  // removed yet.
+  const std::string run = out() + "/runs/002/private/";
+  write_text(run + "key", "the key");
+  write_text(run + "checkpoint-3", "of a run in progress");
+  ASSERT_EQ(run_cudp(folder_, words).exit, 0);
+  EXPECT_TRUE(fs::exists(run + "result.json"));
+  EXPECT_FALSE(fs::exists(run + "key"));
+  EXPECT_FALSE(fs::exists(run + "checkpoint-3"));
+}
+
 TEST_F(SweepCli, AKilledSweepGoesOn) {
   const Arguments words = sweep({"--epsilon", "1,3", "--repeats", "2", "--test-data-is-public",
                                  "--eval-every", "0", "--out", out()},

@@ -264,5 +264,42 @@ TEST_F(TuneChargeCli, NothingIsReleasedIfATrainingLostItsKey) {
   EXPECT_FALSE(fs::exists(out() + "/private/result.json"));
 }
 
+TEST_F(TuneChargeCli, ATrainingThatWasKilledInItsLastMomentLeavesNoKey) {
+  const Arguments words = tune(with(scored(), {"--size-is-public", "--out", out()}));
+  ASSERT_EQ(run_cudp(folder_, words).exit, 0);
+  // The state before the tuning ended; the process of its first training was killed when the
+  // training was complete, and its files were not removed yet.
+  fs::remove(out() + "/private/result.json");
+  write_key(out() + "/private/tuning-key", key_from_seed(5));
+  const std::string training = out("tuned/private/runs/000001/private/");
+  write_key(training + "key", key_from_seed(6));
+  write_text(training + "checkpoint-3", "of a run in progress");
+  const Finished f = run_cudp(folder_, words);
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_TRUE(fs::exists(training + "result.json"));
+  EXPECT_FALSE(fs::exists(training + "key"));
+  EXPECT_FALSE(fs::exists(training + "checkpoint-3"));
+}
+
+// Scores by other rows would make the number of trainings among which the best one is chosen depend
+// on when the rows were changed.
+TEST_F(TuneChargeCli, AContinuationWithOtherTestRowsIsRefused) {
+  const Arguments words = tune(with(scored(), {"--size-is-public", "--out", out()}));
+  ASSERT_EQ(run_cudp(folder_, words).exit, 0);
+  // The state before the tuning ended.
+  fs::remove(out() + "/private/result.json");
+  write_key(out() + "/private/tuning-key", key_from_seed(5));
+  const std::string rows = content_of(table_.test);
+  std::string fewer = rows;
+  fewer.resize(fewer.find_last_of('\n', fewer.size() - 2) + 1);
+  write_text(table_.test, fewer);
+  const Finished f = run_cudp(folder_, words);
+  EXPECT_EQ(f.exit, 2) << f.err;
+  EXPECT_NE(f.err.find("expected the data that the tuning began with"), std::string::npos) << f.err;
+  write_text(table_.test, rows);
+  const Finished again = run_cudp(folder_, words);
+  EXPECT_EQ(again.exit, 0) << again.err;
+}
+
 }  // namespace
 }  // namespace cudp

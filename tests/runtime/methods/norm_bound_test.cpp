@@ -1,6 +1,7 @@
 #include "runtime/methods/norm_bound.hpp"
 
 #include <cmath>
+#include <memory>
 
 #include <gtest/gtest.h>
 
@@ -86,6 +87,33 @@ TEST(NormBound, IsForLogisticRegressionAlone) {
   const Network mlp =
       build_network(parse_model(builtin_model("mlp"), "mlp", 3, "relu"), table.shape, 3);
   EXPECT_THROW(norm_bound(mlp, table), InputError);
+}
+
+TEST(NormBound, NeedsInputsWithAPublicRange) {
+  const auto fits = [](const Dataset& rows, Normalise normalise) {
+    TrainConfig config;
+    config.normalise = normalise;
+    try {
+      norm_bound_method().fit(config, linear({5, 1, 1}, 2, "cross_entropy"), rows);
+      return true;
+    } catch (const InputError&) {
+      return false;
+    }
+  };
+  Dataset array;
+  array.shape = {5, 1, 1};
+  array.floats.assign(5, 1e6f);
+  EXPECT_FALSE(fits(array, Normalise::none)) << "a gradient may be longer, and would be cut";
+  EXPECT_FALSE(fits(array, Normalise::layer));
+  EXPECT_TRUE(fits(array, Normalise::unit));
+  Dataset pixels = array;
+  pixels.floats.clear();
+  pixels.bytes.assign(5, 255);
+  EXPECT_TRUE(fits(pixels, Normalise::none));
+  Dataset table = array;
+  table.layout = std::make_shared<RowLayout>();
+  EXPECT_TRUE(fits(table, Normalise::none));
+  EXPECT_FALSE(fits(table, Normalise::layer));
 }
 
 }  // namespace

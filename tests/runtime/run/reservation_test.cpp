@@ -59,6 +59,7 @@ struct Charged {
   std::vector<std::string> budgets;
   bool size_is_public = false;
   std::string method = "dpsgd";
+  bool fresh_noise_allowed = false;
 };
 
 std::unique_ptr<Run> start_charged(const Charged& what, Reporter& reporter,
@@ -72,7 +73,8 @@ std::unique_ptr<Run> start_charged(const Charged& what, Reporter& reporter,
                        {"device", {std::string("cpu"), "test"}},
                        {"out", {what.out, "test"}}};
   if (what.method != "sgd") settings["epsilon"] = {what.epsilon, "test"};
-  if (what.method == "dpsgd" || what.method == "dpis")
+  if (what.fresh_noise_allowed) settings["fresh-noise-allowed"] = {true, "test"};
+  if (what.method == "dpsgd" || what.method == "dpis" || what.method == "dpsgd-decay")
     settings.insert({{"epochs", {std::int64_t{3}, "test"}}, {"batch", {std::int64_t{60}, "test"}}});
   if (what.size_is_public) settings["size-is-public"] = {true, "test"};
   std::vector<std::string> notes;
@@ -217,6 +219,34 @@ TEST(Reservation, ARunInProgressCountsByItsEpsilonUnlessAllIsPlanned) {
     const bool planned = method == "dpsgd";
     EXPECT_EQ(std::holds_alternative<privacy::ChosenRun>(spending.run), planned) << method;
     EXPECT_EQ(std::holds_alternative<privacy::StatedRun>(spending.run), !planned) << method;
+  }
+}
+
+/// A filter admits the releases of such a run one by one, so that its plan lists none of them.
+TEST(Reservation, ARunWhoseReleasesAFilterAdmitsIsChargedWhole) {
+  for (const bool size_is_public : {false, true}) {
+    SCOPED_TRACE(size_is_public);
+    const TemporaryFolder dir;
+    Reporter reporter(Reporter::Silent{});
+    std::vector<double> left;
+    for (const bool filtered : {false, true}) {
+      const std::string budget = dir / (filtered ? "filtered" : "planned");
+      BudgetFile::create(budget, 6.0, 1e-4);
+      const std::string out = dir / (filtered ? "filtered-run" : "planned-run");
+      const auto run = start_charged({.out = out,
+                                      .budgets = {budget},
+                                      .size_is_public = size_is_public,
+                                      .method = "dpsgd-decay",
+                                      .fresh_noise_allowed = filtered},
+                                     reporter);
+      left.push_back(read_budget(budget).remaining());
+      const std::string text = read_file(fs::path(out) / "release/privacy.json");
+      const privacy::RunSpending spending =
+          spending_of(nlohmann::json::parse(text), verify::read_stated_numbers(text), "run");
+      EXPECT_EQ(std::holds_alternative<privacy::StatedRun>(spending.run), filtered);
+    }
+    EXPECT_LT(left[0], 0.99);
+    EXPECT_LE(left[1], left[0]) << "the run was charged without its training";
   }
 }
 
