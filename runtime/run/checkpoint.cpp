@@ -230,9 +230,9 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
 }
 
 void save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint,
-                     const Authenticator& authenticator) {
+                     const Authenticator& authenticator, Sync sync) {
   write_authenticated(folder / (std::string(kPrefix) + std::to_string(checkpoint.training.step)),
-                      kPurpose, encode_checkpoint(checkpoint), authenticator);
+                      kPurpose, encode_checkpoint(checkpoint), authenticator, sync);
   const std::vector<fs::path> all = checkpoints_in(folder);
   for (std::size_t i = kKept; i < all.size(); ++i) fs::remove(all[i]);
 }

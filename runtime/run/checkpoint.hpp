@@ -35,10 +35,10 @@ std::string encode_checkpoint(const Checkpoint& checkpoint);
 /// which part. source: name of the file, for messages.
 Checkpoint decode_checkpoint(const std::string& bytes, const std::string& source);
 
-/// Writes a checkpoint, with its authentication code, to the file FOLDER/checkpoint-STEP and syncs
-/// it to disk. Then removes all but the two newest checkpoints.
+/// Writes a checkpoint, with its authentication code, to the file FOLDER/checkpoint-STEP. Then
+/// removes all but the two newest checkpoints.
 void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
-                     const Authenticator& authenticator);
+                     const Authenticator& authenticator, Sync sync = Sync::yes);
 
 struct StoredCheckpoint {
   Checkpoint checkpoint;

@@ -46,7 +46,12 @@ Run::Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Re
       reporter_(reporter),
       caller_(caller) {}
 
-void Run::charged(const privacy::Ledger& ledger) { write_ledger(folder, ledger, authenticator); }
+void Run::charged(const privacy::Ledger& ledger) {
+  // A new run's folder is synced when it is moved to its path. But charges are on disk before any
+  // noise is drawn for them.
+  const bool waits = !ledger.releases().empty();
+  write_ledger(folder, ledger, authenticator, waits ? Sync::yes : folder.sync());
+}
 
 void Run::opens(const Training& t) {
   reservation.charge_count(t);
@@ -57,8 +62,8 @@ void Run::refused(const Training& t, const Error& reason) {
   const Experiment& e = t.experiment();
   const privacy::Ledger& ledger = t.ledger();  // includes the release of the number of examples
                                                // only
-  write_atomically(folder.config(), write_config(e.config, Audience::release));
-  write_atomically(folder.ledger(), ledger.to_text(), 0600);
+  folder.write(folder.config(), write_config(e.config, Audience::release));
+  folder.write(folder.ledger(), ledger.to_text(), 0600);
   const Outputs outputs(folder, e);
   const privacy::Certificate certificate_of_count = make_refusal_certificate(e, t.size(), ledger);
   outputs.write_pages(certificate_of_count);
@@ -78,7 +83,7 @@ void Run::planned(const Training& t) {
 }
 
 void Run::holdout_due(const Training&) {
-  write_atomically(folder.holdout_key(), std::to_string(key_check) + "\n", 0600);
+  folder.write(folder.holdout_key(), std::to_string(key_check) + "\n", 0600);
 }
 
 void Run::measured(const std::vector<MetricsRow>& rows) {
@@ -126,7 +131,7 @@ void Run::save_checkpoint(const Training& t) const {
                          .data = data_tag,
                          .key_check = key_check,
                          .ledger_was_lost = ledger_was_lost},
-                        authenticator);
+                        authenticator, folder.sync());
   if (metrics_file_) metrics_file_->checkpointed();
 }
 

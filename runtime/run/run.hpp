@@ -75,7 +75,8 @@ class Run final : public TrainingObserver {
   /// message has the command that resumes it.
   void advance();
 
-  /// Writes the ledger to the run's folder and syncs it to disk before it returns.
+  /// Writes the ledger to the run's folder, and syncs it to disk before it returns, unless it has
+  /// no charges yet.
   void charged(const privacy::Ledger& ledger) override;
   void opens(const Training& training) override;
   /// Called if the training cannot start with the noisy number of examples that was just released.

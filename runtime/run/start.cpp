@@ -109,7 +109,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   // The key is stored last, after the ledger. Once moved to its final path, the folder can be
   // resumed.
   run.save_checkpoint();
-  write_key(run.folder.key(), key.key());
+  write_key(run.folder.key(), key.key(), run.folder.sync());
   run.lock.emplace(run.folder.checkpoints());
   {
     const FilesInChange lock;

@@ -190,8 +190,8 @@ bool has_data_of(const StoredRun& run, const Experiment& e) {
 }
 
 void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger,
-                  const Authenticator& authenticator) {
-  write_authenticated(folder.ledger(), kLedger, ledger.to_text(), authenticator);
+                  const Authenticator& authenticator, Sync sync) {
+  write_authenticated(folder.ledger(), kLedger, ledger.to_text(), authenticator, sync);
 }
 
 std::string unit_name(const DataSplit& data) {

@@ -142,18 +142,20 @@ TEST(KeyFile, IsForTheOwnerAndRefusesDamage) {
 
 /// Another name of the same file shows what is left on the disk.
 TEST(KeyFile, IsOverwrittenBeforeItIsRemoved) {
-  const TemporaryFolder folder;
-  for (const char* name : {"key", ".key.new"}) {
-    write_key(folder / name, RandomKey{{1, 2, 3, 4, 5, 6, 7, 8}});
-    fs::create_hard_link(folder / name, folder / (std::string("other") + name));
+  for (const Sync sync : {Sync::yes, Sync::no}) {
+    const TemporaryFolder folder;
+    for (const char* name : {"key", ".key.new"}) {
+      write_key(folder / name, RandomKey{{1, 2, 3, 4, 5, 6, 7, 8}}, sync);
+      fs::create_hard_link(folder / name, folder / (std::string("other") + name));
+    }
+    const std::size_t size = content_of(folder / "key").size();
+    erase_key(folder / "key");
+    for (const char* name : {"key", ".key.new"}) {
+      EXPECT_FALSE(fs::exists(folder / name));
+      EXPECT_EQ(content_of(folder / (std::string("other") + name)), std::string(size, '\0'));
+    }
+    EXPECT_NO_THROW(erase_key(folder / "key"));
   }
-  const std::size_t size = content_of(folder / "key").size();
-  erase_key(folder / "key");
-  for (const char* name : {"key", ".key.new"}) {
-    EXPECT_FALSE(fs::exists(folder / name));
-    EXPECT_EQ(content_of(folder / (std::string("other") + name)), std::string(size, '\0'));
-  }
-  EXPECT_NO_THROW(erase_key(folder / "key"));
 }
 
 TEST(Files, AreReplacedWholeAndKeepTheirMode) {

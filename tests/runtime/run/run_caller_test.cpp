@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <csignal>
+#include <mutex>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -13,8 +15,10 @@
 
 namespace cudp {
 
-/// Paths of the files that are synced to disk, in order; null while nothing is recorded.
+/// Paths of the files that are synced to disk, in order; null while nothing is recorded. Several
+/// threads sync files.
 std::vector<std::string>* synced_files = nullptr;
+std::mutex synced_files_lock;
 
 namespace {
 
@@ -119,13 +123,16 @@ TEST(RunCaller, MetricsAreSyncedBeforeThePagesAreWritten) {
   synced_files = &synced;
   (void)train(*run);
   synced_files = nullptr;
-  // A file is written, and synced, as .NAME.new first.
   const auto first = [&](const char* name) {
     return std::ranges::find_if(
         synced, [&](const std::string& path) { return path.find(name) != std::string::npos; });
   };
-  EXPECT_LT(first("release/.metrics.jsonl"), first("release/.report.html"));
-  EXPECT_NE(first("release/.report.html"), synced.end());
+  EXPECT_LT(first("release/metrics.jsonl"), first("release/report.html"));
+  EXPECT_LT(first("release/model.safetensors"), first("release/report.html"));
+  // The certificate and the result are written, and synced, as .NAME.new first.
+  EXPECT_LT(first("release/report.html"), first("release/.privacy.json"));
+  EXPECT_LT(first("release/.privacy.json"), first("private/.result.json"));
+  EXPECT_NE(first("private/.result.json"), synced.end());
 }
 
 }  // namespace
@@ -133,6 +140,7 @@ TEST(RunCaller, MetricsAreSyncedBeforeThePagesAreWritten) {
 
 /// In place of the C library's: records the path, then syncs.
 extern "C" int fsync(int file) {
+  const std::lock_guard lock(cudp::synced_files_lock);
   if (cudp::synced_files != nullptr) {
     char path[4096];
     const std::string link = "/proc/self/fd/" + std::to_string(file);
