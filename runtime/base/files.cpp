@@ -1,15 +1,21 @@
 #include "runtime/base/files.hpp"
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <future>
+#include <new>
 #include <sstream>
 #include <vector>
 
 #include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <lzma.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,6 +56,21 @@ void write_all(int file, std::string_view content, const std::filesystem::path& 
     if (n < 0) fail(path, "write");
     content.remove_prefix(static_cast<std::size_t>(n));
   }
+}
+
+/// Returns whether no byte of a file has ever been written to a disk: the file system has not
+/// chosen its place there. Returns false if it does not say.
+bool is_in_memory_only(int file) {
+  // Extents follow the struct in memory. A file of one extent, its last one, is looked for.
+  alignas(fiemap) std::array<std::byte, sizeof(fiemap) + sizeof(fiemap_extent)> memory{};
+  auto* const map = new (memory.data()) fiemap{};
+  map->fm_length = FIEMAP_MAX_OFFSET;
+  map->fm_extent_count = 1;
+  if (::ioctl(file, FS_IOC_FIEMAP, map) != 0 || map->fm_mapped_extents != 1) return false;
+  fiemap_extent extent{};
+  std::memcpy(&extent, memory.data() + sizeof(fiemap), sizeof extent);
+  constexpr unsigned kUnwritten = FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_LAST;
+  return (extent.fe_flags & kUnwritten) == kUnwritten;
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& path) {
@@ -164,7 +185,7 @@ void overwrite_with_zeros(const std::filesystem::path& path) {
   struct stat about {};
   if (::fstat(file.get(), &about) != 0) fail(path, "look at");
   write_all(file.get(), std::string(static_cast<std::size_t>(about.st_size), '\0'), path);
-  file.sync();
+  if (!is_in_memory_only(file.get())) file.sync();
 }
 
 std::uint64_t checksum(std::string_view content) {
