@@ -28,6 +28,9 @@ struct Checkpoint {
   /// then repeats exactly the same noisy values. If the key is lost too, the cost of what was
   /// released is unknown.
   bool ledger_was_lost = false;
+  /// boot_id() of the machine if the run's files were not synced; "" if they were. After a restart
+  /// the ledger on disk may be older than what the run released.
+  std::string boot;
 };
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);

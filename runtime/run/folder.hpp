@@ -73,6 +73,15 @@ class RunFolder {
   Sync sync_;
 };
 
+/// How long the files of a new run are written without waiting for the disk. A part of the
+/// training's config in memory, for runs in temporary folders: they end before that time, or are
+/// synced at their first checkpoint after it, or if they are interrupted. A killed process loses
+/// nothing. If the machine crashes before, the ledger on disk may be older than what the run
+/// released, so the run is not resumed after a restart (Checkpoint::boot).
+struct UnsyncedStart {
+  double seconds = 0.0;  ///< 0: each file of the run is on disk before the run goes on
+};
+
 /// An empty folder that was created for a new run, and whether its parent folder was created, too.
 struct ReservedFolder {
   std::filesystem::path path;

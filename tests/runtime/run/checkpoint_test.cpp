@@ -36,6 +36,7 @@ Checkpoint example(std::uint64_t step) {
   c.training.ledger.authorise(0, step, privacy::PoissonGaussian{0.01, 1.0 / 3.0});
   c.training.used_charges = {{privacy::Gaussian{40.0}, 1, 1}, {privacy::Laplace{1.0 / 3.0}, 2, 3}};
   c.ledger_was_lost = true;
+  c.boot = "6f2c";
   c.training.metrics = {{1.0, 117, 0.7, 0.5, {}}};
   for (std::size_t i = 0; i < metrics(PredictionKind::classes).size(); ++i)
     c.training.metrics[0].test.values.push_back(0.91 / static_cast<double>(i + 1));
@@ -64,6 +65,7 @@ TEST(Checkpoint, RestoresEverything) {
   EXPECT_EQ(back.training.ledger, c.training.ledger);
   EXPECT_EQ(back.training.used_charges, c.training.used_charges);
   EXPECT_EQ(back.ledger_was_lost, c.ledger_was_lost);
+  EXPECT_EQ(back.boot, c.boot);
   ASSERT_EQ(back.training.metrics.size(), 1u);
   EXPECT_EQ(encode_metrics(back.training.metrics), encode_metrics(c.training.metrics));
   EXPECT_EQ(back.training.seconds, c.training.seconds);
