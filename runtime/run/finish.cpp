@@ -204,7 +204,11 @@ RunResult train(Run& run, DrawPictures draw) {
   const RunFolder unsynced(run.folder.root(), Sync::no);
   const Outputs outputs(unsynced, t.experiment());
   const auto sync_results = [&] {
-    if (run.folder.sync() == Sync::yes) RunFolder(unsynced).sync_all();
+    if (run.folder.sync() == Sync::no) return;
+    sync_files(run.folder.root() / "release");
+    // Results that are not for release have their metrics here.
+    if (fs::exists(run.folder.owner(RunFolder::kMetrics)))
+      sync_files(run.folder.root() / "private");
   };
   const std::optional<HoldoutFigures> figures = figures_to_release(run);
   if (figures) outputs.write_holdout(*figures, t.experiment().inputs.classes());
