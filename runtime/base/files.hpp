@@ -45,6 +45,15 @@ class StagedFile {
 void replace_file(const std::filesystem::path& path, std::string_view content,
                   unsigned mode = 0644);
 
+/// Whether a file is on disk when the function that writes it returns. A file that is not synced
+/// survives the end of the process, but may be lost, damaged or an older one after a crash of the
+/// machine.
+enum class Sync { no, yes };
+
+/// Writes a file by write_atomically() or replace_file().
+void write_file(const std::filesystem::path& path, std::string_view content, unsigned mode,
+                Sync sync);
+
 /// Returns the content of a file. Throws Error, with the system's reason, if the file cannot be
 /// read.
 std::string read_file(const std::filesystem::path& path);
@@ -64,6 +73,9 @@ void make_private(const std::filesystem::path& path);
 /// Writes the entries of a folder (names of its files) to disk, so that a file created in it
 /// survives a crash.
 void sync_folder(const std::filesystem::path& folder);
+
+/// Writes all files of a folder and its entries to disk, but not its subfolders.
+void sync_files(const std::filesystem::path& folder);
 
 /// Overwrites the content of an existing file with zeros and writes it to disk.
 void overwrite_with_zeros(const std::filesystem::path& path);

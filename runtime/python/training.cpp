@@ -83,6 +83,9 @@ class PythonCaller final : public RunCaller {
   std::chrono::steady_clock::time_point next_look_{};
 };
 
+/// How long a run in a temporary folder is written without waiting for the disk. [seconds]
+constexpr double kUnsyncedSeconds = 10.0;
+
 /// Throws InputError on settings that only the program has.
 void check_settings(const Settings& settings) {
   for (const char* const key : {"json", "log-json", "quiet", "resume", "resume-or-start"})
@@ -168,7 +171,8 @@ std::string train_run(nb::handle on_row, bool verbose, DrawPictures draw, const 
 }
 
 std::string train_new(const nb::dict& given, nb::handle data, nb::handle test, nb::handle on_row,
-                      bool verbose, const std::vector<std::string>& budgets, bool pictures) {
+                      bool verbose, const std::vector<std::string>& budgets, bool pictures,
+                      bool temporary) {
   const Settings settings = settings_of(given, train_options(), "train");
   check_settings(settings);
   const ArraysInUse arrays{given_arrays(data, test)};
@@ -181,6 +185,7 @@ std::string train_new(const nb::dict& given, nb::handle data, nb::handle test, n
     config.of<ArraysInUse>() = arrays;
     config.of<BudgetsInUse>().files = budgets;
     config.of<MemoInUse>().memo = memo;
+    if (temporary) config.of<UnsyncedStart>().seconds = kUnsyncedSeconds;
     return start_run(config, reporter, nullptr, alone(), &caller);
   });
 }
@@ -218,7 +223,8 @@ std::string certificate(const std::string& text, const std::string& source) {
 
 void bind_training(nb::module_& m) {
   m.def("train", &train_new, nb::arg("settings"), nb::arg("data").none(), nb::arg("test").none(),
-        nb::arg("on_row").none(), nb::arg("verbose"), nb::arg("budgets"), nb::arg("pictures"));
+        nb::arg("on_row").none(), nb::arg("verbose"), nb::arg("budgets"), nb::arg("pictures"),
+        nb::arg("temporary"));
   m.def("resume", &train_on, nb::arg("run"), nb::arg("settings"), nb::arg("data").none(),
         nb::arg("test").none(), nb::arg("on_row").none(), nb::arg("verbose"), nb::arg("budgets"));
   m.def("certificate", &certificate);

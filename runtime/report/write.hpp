@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/files.hpp"
 #include "runtime/report/files.hpp"
 
 namespace cudp {
@@ -12,11 +13,13 @@ namespace cudp {
 /// files: contents of the run's files in that folder. Returns the paths of the pages. Throws
 /// InputError if a file is damaged.
 std::vector<std::filesystem::path> write_release_pages(const std::filesystem::path& release,
-                                                       const ReportFiles& files);
+                                                       const ReportFiles& files,
+                                                       Sync sync = Sync::yes);
 
 /// Writes private/report.html, readable by its owner only, if some metrics of the run are private:
 /// the report with these metrics, headed NOT FOR RELEASE. Returns the path of the page; nothing if
 /// it was not written.
-std::vector<std::filesystem::path> write_private_page(const std::filesystem::path& run);
+std::vector<std::filesystem::path> write_private_page(const std::filesystem::path& run,
+                                                      Sync sync = Sync::yes);
 
 }  // namespace cudp

@@ -154,10 +154,10 @@ std::string data_tag(const Authenticator& authenticator, const Dataset& train,
 }
 
 void write_authenticated(const std::filesystem::path& path, std::string_view purpose,
-                         std::string_view content, const Authenticator& authenticator) {
+                         std::string_view content, const Authenticator& authenticator, Sync sync) {
   std::string file(content);
   file.append(kTrailer).append(authenticator.tag(purpose, content)).append("\n");
-  write_atomically(path, file, 0600);
+  write_file(path, file, 0600, sync);
 }
 
 AuthenticatedFile read_authenticated(const std::filesystem::path& path) {

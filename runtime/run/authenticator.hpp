@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/files.hpp"
 #include "runtime/base/random_key.hpp"
 #include "runtime/data/dataset.hpp"
 
@@ -47,11 +48,12 @@ struct AuthenticatedFile {
   std::string tag;  ///< authentication code; "" if the file has none
 };
 
-/// Writes `content` with its authentication code to a file, atomically, and syncs it to disk. Only
-/// the file's owner can read it. purpose: kind of file; equal contents have different codes for
+/// Writes `content` with its authentication code to a file, atomically. Only the file's owner can
+/// read it. purpose: kind of file; equal contents have different codes for
 /// different purposes.
 void write_authenticated(const std::filesystem::path& path, std::string_view purpose,
-                         std::string_view content, const Authenticator& authenticator);
+                         std::string_view content, const Authenticator& authenticator,
+                         Sync sync = Sync::yes);
 /// Reads a file and the authentication code in its last line, without checking the code. Throws
 /// Error if the file cannot be read.
 AuthenticatedFile read_authenticated(const std::filesystem::path& path);

@@ -32,6 +32,8 @@ constexpr const char* kFeatureRelease = "feature_release";
 /// they are from.
 constexpr const char* kFrozen = "frozen";
 constexpr const char* kInitial = "initial_weights";
+/// Name of Checkpoint::boot, which is stored only if it is not "".
+constexpr const char* kBoot = "boot";
 
 void append_number(std::string& bytes, std::uint64_t number) {
   bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -167,6 +169,7 @@ std::string encode_checkpoint(const Checkpoint& c) {
   if (initial) arrays.emplace_back(kFrozen, initial->frozen);
   Json header;
   if (initial) header[kInitial] = {to_json(initial->input), c.training.first_parameters};
+  if (!c.boot.empty()) header[kBoot] = c.boot;
   visit_parts(c, [&](const char* name, const auto& part) { header[name] = encoded(part); });
   header["arrays"] = Json::array();
   for (const auto& [name, array] : arrays) header["arrays"].push_back({name, array.size()});
@@ -201,6 +204,7 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
     const Json header = Json::parse(bytes.substr(0, length));
     bytes.remove_prefix(length);
     visit_parts(c, [&](const char* name, auto& part) { decode(header.at(name), part); });
+    if (header.contains(kBoot)) c.boot = header[kBoot].get<std::string>();
     if (header.contains(kInitial)) {
       c.training.initial =
           PublicWeights{.input = privacy::read_public_input(header[kInitial].at(0)), .frozen = {}};
@@ -230,9 +234,9 @@ Checkpoint decode_checkpoint(const std::string& file, const std::string& source)
 }
 
 void save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint,
-                     const Authenticator& authenticator) {
+                     const Authenticator& authenticator, Sync sync) {
   write_authenticated(folder / (std::string(kPrefix) + std::to_string(checkpoint.training.step)),
-                      kPurpose, encode_checkpoint(checkpoint), authenticator);
+                      kPurpose, encode_checkpoint(checkpoint), authenticator, sync);
   const std::vector<fs::path> all = checkpoints_in(folder);
   for (std::size_t i = kKept; i < all.size(); ++i) fs::remove(all[i]);
 }

@@ -29,6 +29,9 @@ struct Checkpoint {
   /// then repeats exactly the same noisy values. If the key is lost too, the cost of what was
   /// released is unknown.
   bool ledger_was_lost = false;
+  /// boot_id() of the machine if the run's files were not synced; "" if they were. After a restart
+  /// the ledger on disk may be older than what the run released.
+  std::string boot;
 };
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);
@@ -36,10 +39,10 @@ std::string encode_checkpoint(const Checkpoint& checkpoint);
 /// which part. source: name of the file, for messages.
 Checkpoint decode_checkpoint(const std::string& bytes, const std::string& source);
 
-/// Writes a checkpoint, with its authentication code, to the file FOLDER/checkpoint-STEP and syncs
-/// it to disk. Then removes all but the two newest checkpoints.
+/// Writes a checkpoint, with its authentication code, to the file FOLDER/checkpoint-STEP. Then
+/// removes all but the two newest checkpoints.
 void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
-                     const Authenticator& authenticator);
+                     const Authenticator& authenticator, Sync sync = Sync::yes);
 
 struct StoredCheckpoint {
   Checkpoint checkpoint;

@@ -75,7 +75,8 @@ std::optional<HoldoutFigures> figures_to_release(const Run& run) {
                       ": expected the figures of held-out rows that were released, found none; "
                       "their budget pays for them once");
   } else {
-    write_authenticated(path, kFigures, encode_figures(*figures), run.authenticator);
+    write_authenticated(path, kFigures, encode_figures(*figures), run.authenticator,
+                        run.folder.sync());
   }
   return figures;
 }
@@ -197,7 +198,17 @@ RunResult train(Run& run, DrawPictures draw) {
   if (!std::ranges::all_of(model.parameters, [](float w) { return std::isfinite(w); }))
     run.reporter().warn(
         "the model holds numbers that are not finite: training diverged; try a lower lr");
-  const Outputs outputs = run.outputs();
+  // Results are synced together, in three groups: what the pages are made from, the pages, and the
+  // certificate that states that they are there.
+  const RunFolder unsynced(run.folder.root(), Sync::no);
+  const Outputs outputs(unsynced, t.experiment());
+  const auto sync_results = [&] {
+    if (run.folder.sync() == Sync::no) return;
+    sync_files(run.folder.root() / "release");
+    // Results that are not for release have their metrics here.
+    if (fs::exists(run.folder.owner(RunFolder::kMetrics)))
+      sync_files(run.folder.root() / "private");
+  };
   const std::optional<HoldoutFigures> figures = figures_to_release(run);
   if (figures) outputs.write_holdout(*figures, t.experiment().inputs.classes());
   outputs.write_last_metrics(t.metrics());
@@ -205,9 +216,11 @@ RunResult train(Run& run, DrawPictures draw) {
   Pictures figures_drawn, curves_drawn;
   std::optional<std::string> majority_class = evaluate(run, draws ? &figures_drawn : nullptr);
   outputs.write_model(model);
+  sync_results();
   outputs.write_pages(certificate);
-  outputs.write_certificate(certificate);
-  write_private_page(run.folder.root());
+  sync_results();
+  run.outputs().write_certificate(certificate);
+  write_private_page(run.folder.root(), run.folder.sync());
   const bool has_curves = draws && outputs.start_curves(t.metrics(), model.network.spec.name,
                                                         certificate, curves_drawn);
   RunResult result = result_of(run, certificate, figures, std::move(majority_class));
@@ -218,7 +231,7 @@ RunResult train(Run& run, DrawPictures draw) {
     run.reporter().warn("no picture of the curves: gnuplot is missing or failed");
   timings.enter("results");
   // The run is complete after this write.
-  write_atomically(run.folder.result(), to_json(result).dump(2) + "\n", 0600);
+  run.folder.write(run.folder.result(), to_json(result).dump(2) + "\n", 0600);
   remove_leftovers(run.folder);
   if (t.is_unchanged())
     throw InputError("no weight changed: " + result.run_dir + " has the weights of " +

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <future>
 #include <system_error>
 
 #include <sys/stat.h>
@@ -27,6 +28,14 @@ void make_folder(const fs::path& path, fs::perms mode) {
 }
 
 }  // namespace
+
+void RunFolder::sync_all() {
+  auto released = std::async([&] { sync_files(root_ / "release"); });
+  sync_files(root_ / "private");
+  released.get();
+  sync_folder(root_);
+  sync_ = Sync::yes;
+}
 
 ReservedFolder reserve_run_folder(std::string name) {
   for (char& c : name)
@@ -123,16 +132,16 @@ NewRunFolder::~NewRunFolder() {
   if (reserved_.made_parent) ::rmdir(path_.parent_path().c_str());  // fails if it holds other runs
 }
 
-RunFolder NewRunFolder::publish() {
-  sync_folder(temporary_);
+RunFolder NewRunFolder::publish(Sync sync) {
+  if (sync == Sync::yes) folder().sync_all();
   const FilesInChange lock;
   std::error_code error;
   fs::rename(temporary_, path_, error);  // replaces an empty folder
   if (error) throw Error(path_.string() + ": cannot make the run folder: " + error.message());
   temporary_.clear();
   for (auto* const mark : {&unfinished_, &unfinished_path_, &unfinished_parent_}) mark->reset();
-  sync_folder(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
-  return RunFolder(path_);
+  if (sync == Sync::yes) sync_folder(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
+  return RunFolder(path_, sync);
 }
 
 }  // namespace cudp

@@ -2,7 +2,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "runtime/base/files.hpp"
 #include "runtime/base/interrupt.hpp"
 
 namespace cudp {
@@ -11,9 +14,21 @@ namespace cudp {
 /// owner only.
 class RunFolder {
  public:
-  explicit RunFolder(std::filesystem::path root) : root_(std::move(root)) {}
+  /// sync: whether write() waits until a file is on disk.
+  explicit RunFolder(std::filesystem::path root, Sync sync = Sync::yes)
+      : root_(std::move(root)), sync_(sync) {}
 
   const std::filesystem::path& root() const { return root_; }
+  Sync sync() const { return sync_; }
+
+  /// Writes a file of the run, synced or not as the constructor was told. mode: its permissions.
+  void write(const std::filesystem::path& file, std::string_view content,
+             unsigned mode = 0644) const {
+    write_file(file, content, mode, sync_);
+  }
+  /// Writes all files of the run to disk, and syncs those that are written from now on.
+  void sync_all();
+
   std::filesystem::path release(const char* name) const { return root_ / "release" / name; }
   std::filesystem::path owner(const char* name) const { return root_ / "private" / name; }
 
@@ -55,6 +70,16 @@ class RunFolder {
 
  private:
   std::filesystem::path root_;
+  Sync sync_;
+};
+
+/// How long the files of a new run are written without waiting for the disk. A part of the
+/// training's config in memory, for runs in temporary folders: they end before that time, or are
+/// synced at their first checkpoint after it, or if they are interrupted. A killed process loses
+/// nothing. If the machine crashes before, the ledger on disk may be older than what the run
+/// released, so the run is not resumed after a restart (Checkpoint::boot).
+struct UnsyncedStart {
+  double seconds = 0.0;  ///< 0: each file of the run is on disk before the run goes on
 };
 
 /// An empty folder that was created for a new run, and whether its parent folder was created, too.
@@ -69,7 +94,7 @@ ReservedFolder reserve_run_folder(std::string name);
 
 /// A run folder under construction. It is created under a temporary name next to its final path,
 /// and moved there when a run can be resumed from it. So no other process sees a run folder that
-/// cannot be resumed.
+/// cannot be resumed. Its files are synced when it is moved: nothing reads them before.
 class NewRunFolder {
  public:
   /// path: final path of the folder. Throws InputError if something exists there that is not an
@@ -82,9 +107,11 @@ class NewRunFolder {
   NewRunFolder(const NewRunFolder&) = delete;
   NewRunFolder& operator=(const NewRunFolder&) = delete;
 
-  RunFolder folder() const { return RunFolder(temporary_); }
+  RunFolder folder() const { return RunFolder(temporary_, Sync::no); }
   const std::filesystem::path& path() const { return path_; }  ///< final path
-  RunFolder publish();
+  /// Moves the folder to its final path, and returns it. sync: whether all its files are written to
+  /// disk before, and whether files that are written later are synced.
+  RunFolder publish(Sync sync = Sync::yes);
 
  private:
   std::filesystem::path path_;

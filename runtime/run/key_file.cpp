@@ -28,9 +28,9 @@ std::uint64_t key_check(const RandomKey& key) {
   return checksum({reinterpret_cast<const char*>(key.words), sizeof key.words});
 }
 
-void write_key(const std::filesystem::path& path, const RandomKey& key) {
+void write_key(const std::filesystem::path& path, const RandomKey& key, Sync sync) {
   std::string bytes = encode(key);
-  write_atomically(path, bytes, 0600);
+  write_file(path, bytes, 0600, sync);
   wipe(bytes);
 }
 
@@ -60,7 +60,6 @@ void erase_key(const std::filesystem::path& path) {
     overwrite_with_zeros(file);
     std::filesystem::remove(file, error);
     if (error) throw Error(file.string() + ": cannot remove it: " + error.message());
-    sync_folder(file.parent_path());
   }
 }
 

@@ -59,7 +59,7 @@ std::vector<MetricsRow> Outputs::public_part(const std::vector<MetricsRow>& metr
 
 void Outputs::write_config(const TrainConfig& config) const {
   const Destination to = destination(RunFolder::kConfig);
-  write_atomically(to.path, cudp::write_config(config, Audience::release), to.mode);
+  folder_.write(to.path, cudp::write_config(config, Audience::release), to.mode);
 }
 
 void Outputs::write_certificate(const privacy::Certificate& certificate) const {
@@ -71,8 +71,8 @@ void Outputs::write_certificate(const privacy::Certificate& certificate) const {
   if (reasons.empty())
     std::filesystem::remove(folder_.not_for_release());
   else
-    write_atomically(folder_.not_for_release(), note_of(reasons));
-  write_atomically(folder_.certificate(), to_text(certificate));
+    folder_.write(folder_.not_for_release(), note_of(reasons));
+  folder_.write(folder_.certificate(), to_text(certificate));
 }
 
 void Outputs::write_pages(const privacy::Certificate& certificate) const {
@@ -80,34 +80,34 @@ void Outputs::write_pages(const privacy::Certificate& certificate) const {
   const std::filesystem::path release = folder_.certificate().parent_path();
   ReportFiles files = read_release_files(release);
   files.certificate = to_text(certificate);
-  write_release_pages(release, files);
+  write_release_pages(release, files, folder_.sync());
 }
 
 void Outputs::write_metrics(const std::vector<MetricsRow>& metrics) const {
-  write_metrics_by(replace_file, metrics);
+  write_metrics(Sync::no, metrics);
 }
 
 void Outputs::write_last_metrics(const std::vector<MetricsRow>& metrics) const {
-  write_metrics_by(write_atomically, metrics);
+  write_metrics(folder_.sync(), metrics);
 }
 
-void Outputs::write_metrics_by(Writer write, const std::vector<MetricsRow>& metrics) const {
+void Outputs::write_metrics(Sync sync, const std::vector<MetricsRow>& metrics) const {
   const Destination to = destination(RunFolder::kMetrics);
-  write(to.path, encode_metrics(public_part(metrics)), to.mode);
+  write_file(to.path, encode_metrics(public_part(metrics)), to.mode, sync);
   if (!has_private_test_) return;
   const Destination all = private_destination(RunFolder::kMetrics);
-  write(all.path, encode_metrics(metrics), all.mode);
+  write_file(all.path, encode_metrics(metrics), all.mode, sync);
 }
 
 void Outputs::write_model(const ReleasedModel& model) const {
   const auto write = [this](const char* name, const std::string& content) {
     const Destination to = destination(name);
-    write_atomically(to.path, content, to.mode);
+    folder_.write(to.path, content, to.mode);
   };
   if (model.coder != nullptr) write(kVocabularyFile, model.coder->vocabulary.text());
   if (model.inputs.schema) write(RunFolder::kSchema, schema_toml(*model.inputs.schema));
   write(RunFolder::kModel, encode_model(model));
-  if (!gives_privacy_) write_atomically(folder_.no_privacy(), kNoPrivacy);
+  if (!gives_privacy_) folder_.write(folder_.no_privacy(), kNoPrivacy);
 }
 
 void Outputs::write_evaluation(const Evaluation& evaluation,
@@ -115,7 +115,7 @@ void Outputs::write_evaluation(const Evaluation& evaluation,
                                Pictures* pictures) const {
   const Destination to = has_private_test_ ? private_destination(RunFolder::kEvaluation)
                                            : destination(RunFolder::kEvaluation);
-  write_atomically(
+  folder_.write(
       to.path,
       to_json(evaluation, classes).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
           "\n",
@@ -127,7 +127,7 @@ void Outputs::write_evaluation(const Evaluation& evaluation,
 
 void Outputs::write_holdout(const HoldoutFigures& figures,
                             const std::vector<std::string>& classes) const {
-  write_atomically(folder_.holdout(), to_json(figures, classes).dump(2) + "\n", 0644);
+  folder_.write(folder_.holdout(), to_json(figures, classes).dump(2) + "\n", 0644);
 }
 
 bool Outputs::start_curves(const std::vector<MetricsRow>& metrics, const std::string& model,

@@ -38,7 +38,7 @@ class Outputs {
   /// Writes the lines of metrics so far to metrics.jsonl. Does not sync the file to disk, because
   /// it is written again after a later checkpoint.
   void write_metrics(const std::vector<MetricsRow>& metrics) const;
-  /// Writes all lines of metrics of a complete run and syncs them to disk. Call before
+  /// Writes all lines of metrics of a complete run. Call before
   /// write_pages(), which reads them; otherwise a crash could leave pages that do not agree with
   /// the metrics file.
   void write_last_metrics(const std::vector<MetricsRow>& metrics) const;
@@ -64,8 +64,7 @@ class Outputs {
     std::filesystem::path path;
     unsigned mode;  ///< permissions of the files
   };
-  using Writer = void (*)(const std::filesystem::path&, std::string_view, unsigned);
-  void write_metrics_by(Writer write, const std::vector<MetricsRow>& metrics) const;
+  void write_metrics(Sync sync, const std::vector<MetricsRow>& metrics) const;
   Destination destination(const char* name) const;
   Destination private_destination(const char* name) const { return {folder_.owner(name), 0600}; }
 

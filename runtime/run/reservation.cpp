@@ -195,7 +195,7 @@ void Reservation::charge(const CostBounds& costs) {
 
 void Reservation::write(const RunFolder& folder) const {
   if (files_.empty()) return;
-  write_atomically(folder.owner(kFile), nlohmann::json(files_).dump() + "\n", 0600);
+  folder.write(folder.owner(kFile), nlohmann::json(files_).dump() + "\n", 0600);
 }
 
 BudgetsInUse Reservation::read(const RunFolder& folder) {

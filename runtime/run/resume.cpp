@@ -150,6 +150,8 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   }
   check_same_facts(prepared, key.key());
   check_same_run(stored, prepared);
+  const bool was_unsynced = !stored.checkpoint.boot.empty();
+  if (was_unsynced) stored.folder.sync_all();
   if (ranks.alone() && (kept == nullptr || !kept->is_used))
     keep_table(prepared.data, stored.folder.checkpoints());
   auto restored = std::make_unique<Run>(stored.folder, prepared, key.key(), reporter, caller);
@@ -174,8 +176,9 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   run.opens(t);
   observe_state(run);
 
+  // Without its key the run saves one below, in an order of its own.
+  if (run.ledger_was_lost || (was_unsynced && same_key)) run.save_checkpoint();
   if (run.ledger_was_lost) {
-    run.save_checkpoint();
     run.charged(t.ledger());
   }
   run.open_events();

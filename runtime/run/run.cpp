@@ -7,6 +7,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "models/freeze.hpp"
+#include "runtime/base/boot_id.hpp"
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/log_options.hpp"
@@ -46,7 +47,12 @@ Run::Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Re
       reporter_(reporter),
       caller_(caller) {}
 
-void Run::charged(const privacy::Ledger& ledger) { write_ledger(folder, ledger, authenticator); }
+void Run::charged(const privacy::Ledger& ledger) {
+  // A new run's folder is synced when it is moved to its path. But charges are on disk before any
+  // noise is drawn for them.
+  const bool waits = !ledger.releases().empty() && !unsynced_until;
+  write_ledger(folder, ledger, authenticator, waits ? Sync::yes : folder.sync());
+}
 
 void Run::opens(const Training& t) {
   reservation.charge_count(t);
@@ -57,8 +63,8 @@ void Run::refused(const Training& t, const Error& reason) {
   const Experiment& e = t.experiment();
   const privacy::Ledger& ledger = t.ledger();  // includes the release of the number of examples
                                                // only
-  write_atomically(folder.config(), write_config(e.config, Audience::release));
-  write_atomically(folder.ledger(), ledger.to_text(), 0600);
+  folder.write(folder.config(), write_config(e.config, Audience::release));
+  folder.write(folder.ledger(), ledger.to_text(), 0600);
   const Outputs outputs(folder, e);
   const privacy::Certificate certificate_of_count = make_refusal_certificate(e, t.size(), ledger);
   outputs.write_pages(certificate_of_count);
@@ -78,7 +84,7 @@ void Run::planned(const Training& t) {
 }
 
 void Run::holdout_due(const Training&) {
-  write_atomically(folder.holdout_key(), std::to_string(key_check) + "\n", 0600);
+  folder.write(folder.holdout_key(), std::to_string(key_check) + "\n", 0600);
 }
 
 void Run::measured(const std::vector<MetricsRow>& rows) {
@@ -113,6 +119,17 @@ void Run::diagnosed(std::uint64_t epoch, std::uint64_t step, const Diagnostics& 
   reporter_.info("PRIVATE " + j.dump());
 }
 
+void Run::checkpoint_due(const Training& t) {
+  const bool is_due = unsynced_until && std::chrono::steady_clock::now() >= *unsynced_until;
+  is_due ? end_unsynced_start() : save_checkpoint(t);
+}
+
+void Run::end_unsynced_start() {
+  unsynced_until.reset();
+  folder.sync_all();
+  save_checkpoint();
+}
+
 void Run::save_checkpoint(const Training& t) const {
   const Experiment& e = t.experiment();
   cudp::save_checkpoint(folder.checkpoints(),
@@ -125,8 +142,9 @@ void Run::save_checkpoint(const Training& t) const {
                          .unit = unit_name(e.data),
                          .data = data_tag,
                          .key_check = key_check,
-                         .ledger_was_lost = ledger_was_lost},
-                        authenticator);
+                         .ledger_was_lost = ledger_was_lost,
+                         .boot = unsynced_until ? boot_id() : ""},
+                        authenticator, folder.sync());
   if (metrics_file_) metrics_file_->checkpointed();
 }
 
@@ -146,6 +164,7 @@ void Run::advance() {
   const std::uint64_t last = training->last_step();
   // Steps after the last checkpoint are repeated by a resume, bit for bit.
   if (interrupts() || !training->is_finished()) {
+    if (unsynced_until) end_unsynced_start();
     const std::string line =
         fmt::format("interrupted at step {}{}; {}", training->step(),
                     last == Method::kOpenEnded ? "" : fmt::format(" of {}", last),

@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -57,6 +58,8 @@ class Run final : public TrainingObserver {
   bool ledger_was_lost = false;  ///< whether the ledger was lost and restored (Checkpoint)
   std::unique_ptr<Training> training;
   Reservation reservation;  ///< charges to budget files that several trainings share
+  /// Until when the run's files are not synced (UnsyncedStart); nullopt if they are.
+  std::optional<std::chrono::steady_clock::time_point> unsynced_until;
 
   /// Starts to write a TensorBoard event file, if --tensorboard is set. Requires that the run has
   /// its folder and, if it is resumed, the metrics of its earlier steps.
@@ -75,7 +78,12 @@ class Run final : public TrainingObserver {
   /// message has the command that resumes it.
   void advance();
 
-  /// Writes the ledger to the run's folder and syncs it to disk before it returns.
+  /// Writes all files of the run to disk, with a checkpoint that states it, and syncs those that
+  /// are written from now on.
+  void end_unsynced_start();
+
+  /// Writes the ledger to the run's folder, and syncs it to disk before it returns, unless the
+  /// run's files are not synced (UnsyncedStart) or it has no charges yet.
   void charged(const privacy::Ledger& ledger) override;
   void opens(const Training& training) override;
   /// Called if the training cannot start with the noisy number of examples that was just released.
@@ -83,7 +91,7 @@ class Run final : public TrainingObserver {
   /// Then throws an error with the text of `reason`, which may reveal the noisy number.
   void refused(const Training& training, const Error& reason) override;
   void planned(const Training& training) override;
-  void checkpoint_due(const Training& training) override { save_checkpoint(training); }
+  void checkpoint_due(const Training& training) override;
   void holdout_due(const Training& training) override;
   void measured(const std::vector<MetricsRow>& rows) override;
   void diagnosed(std::uint64_t epoch, std::uint64_t step, const Diagnostics& seen) override;

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/base/boot_id.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/interrupt.hpp"
 #include "runtime/base/threads.hpp"
@@ -94,6 +96,11 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   Run& run = *started;
   make_new_folder(run.new_folder, experiment);
   run.folder = run.new_folder->folder();
+  if (const double seconds = config.of<UnsyncedStart>().seconds;
+      seconds > 0.0 && !boot_id().empty())
+    run.unsynced_until = std::chrono::steady_clock::now() +
+                         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                             std::chrono::duration<double>(seconds));
   run.reservation = Reservation(config.of<BudgetsInUse>(), note_of(experiment, run));
   announce(ranks, {.kind = RankCommand::Kind::begin});
   run.training = Training::begin(std::move(experiment), key, run, release_observer);
@@ -109,11 +116,11 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   // The key is stored last, after the ledger. Once moved to its final path, the folder can be
   // resumed.
   run.save_checkpoint();
-  write_key(run.folder.key(), key.key());
+  write_key(run.folder.key(), key.key(), run.folder.sync());
   run.lock.emplace(run.folder.checkpoints());
   {
     const FilesInChange lock;
-    run.folder = run.new_folder->publish();
+    run.folder = run.new_folder->publish(run.unsynced_until ? Sync::no : Sync::yes);
     set_interrupt_line("interrupted; " + resume_command(run.folder.root().string()));
   }
   run.new_folder.reset();

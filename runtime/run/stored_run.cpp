@@ -6,6 +6,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/base/boot_id.hpp"
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
@@ -95,6 +96,11 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
                       "found none; which rows were trained on is not known");
   if (!stored)
     throw InputError(folder.root().string() + ": expected an intact checkpoint, found none");
+  if (const std::string& boot = stored->checkpoint.boot; !boot.empty() && boot != boot_id())
+    throw BudgetError(folder.root().string() +
+                      ": expected a temporary run that began after the machine's last start, since "
+                      "its files were not synced to disk, found one that began before; what was "
+                      "spent is not known");
   TrainConfig config;
   apply_settings(parse_settings(stored->checkpoint.config, "checkpoint"), config);
   config = resolve_resumed(flags, config);
@@ -192,8 +198,8 @@ bool has_data_of(const StoredRun& run, const Experiment& e) {
 }
 
 void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger,
-                  const Authenticator& authenticator) {
-  write_authenticated(folder.ledger(), kLedger, ledger.to_text(), authenticator);
+                  const Authenticator& authenticator, Sync sync) {
+  write_authenticated(folder.ledger(), kLedger, ledger.to_text(), authenticator, sync);
 }
 
 std::string unit_name(const DataSplit& data) {

@@ -49,9 +49,9 @@ bool has_data_of(const StoredRun& run, const Experiment& experiment);
 /// Returns the name of the column that is the data's unit of privacy; "" if each row is a unit.
 std::string unit_name(const DataSplit& data);
 
-/// Writes the ledger file with an authentication code, and syncs it to disk.
+/// Writes the ledger file with an authentication code.
 void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger,
-                  const Authenticator& authenticator);
+                  const Authenticator& authenticator, Sync sync);
 
 /// Returns the text by which a checkpoint recognises its training set: a keyed hash of the data,
 /// and a keyed hash of their meaning (the schema, the loss). If rows are held out, the hash covers

@@ -148,7 +148,11 @@ class _DPEstimator(BaseEstimator):
         block = max(1, _BLOCK // x.shape[1])
         for first in range(0, len(x), block):
             rows = np.clip(x[first : first + block], low, high)
-            scaled[first : first + block] = 2.0 * ((rows - low) / width) - 1.0  # in this order no value overflows
+            rows -= low  # in this order no value overflows
+            rows /= width
+            rows *= 2.0
+            rows -= 1.0
+            scaled[first : first + block] = rows
         return scaled
 
     def _public_bounds(self, x):

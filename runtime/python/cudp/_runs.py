@@ -381,7 +381,7 @@ def _train_on(charged, data, test_data, out, on_epoch, verbose, pictures, settin
             files = tempfile.mkdtemp(prefix="cudp-model-")
             _use_model(settings, files)
         path = _core.train(plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
-                           bool(verbose), charged.files, pictures)
+                           bool(verbose), charged.files, pictures, keeper is not None)
     except BaseException:
         if keeper is not None:
             _remove_if_finished(keeper)

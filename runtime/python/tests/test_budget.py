@@ -1,10 +1,12 @@
 import json
 import os
+import pathlib
 import pickle
 import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -251,32 +253,48 @@ def test_killed_at_random_moments_the_ledger_has_what_was_released(rows, tmp_pat
     budget = cudp.Budget(epsilon, delta, ledger=ledger)
     order = cudp._core.read_budget(str(ledger)).order
     moments = random.Random(5)
-    start = time.monotonic()
-    cudp.train(rows, epsilon=0.5, delta=1e-5, classes=2, epochs=2, batch=256, threads=1)
-    fit_seconds = time.monotonic() - start
+
+    def fit(folder, temporary):
+        # Every other run is in a temporary folder, which is not synced to disk.
+        folder.mkdir()
+        tempfile.tempdir = str(folder)
+        try:
+            return cudp.train(rows, out=None if temporary else folder / "run", epsilon=0.5, delta=1e-5,
+                              classes=2, epochs=2, batch=256, threads=1)
+        finally:
+            tempfile.tempdir = None
+
+    def fit_seconds(temporary):
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            fit(pathlib.Path(folder) / "first", temporary)
+            return time.monotonic() - start
+
+    seconds = [fit_seconds(temporary) for temporary in (False, True)]
     for trial in range(20):
         fits = moments.randrange(3)  # complete ones, before the one that is killed
         child = os.fork()
         if child == 0:
             try:
                 with budget:
+                    kept = []  # a temporary folder goes with its Run
                     for i in range(1000):
-                        cudp.train(rows, out=tmp_path / f"run-{trial}-{i}", epsilon=0.5, delta=1e-5,
-                                   classes=2, epochs=2, batch=256, threads=1)
+                        kept.append(fit(tmp_path / f"runs-{trial}-{i}", trial % 2 == 1))
             finally:
                 os._exit(1)
-        while fits > 0 and not (tmp_path / f"run-{trial}-{fits - 1}/release/privacy.json").exists():
+        while fits > 0 and not list(tmp_path.glob(f"runs-{trial}-{fits - 1}/**/run/release/privacy.json")):
             assert os.waitpid(child, os.WNOHANG) == (0, 0)
             time.sleep(0.001)
-        time.sleep(moments.uniform(0, 1.2) * fit_seconds)
+        time.sleep(moments.uniform(0, 1.2) * seconds[trial % 2])
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     state = cudp._core.read_budget(str(ledger))
-    charged = {what.rsplit("/", 1)[1] for _, _, what in state.runs}
+    charged = [pathlib.Path(what.rsplit(" in ", 1)[1]) for _, _, what in state.runs]
     # A folder under construction has another name, and files in release/ once it is charged.
-    released = [f for f in tmp_path.iterdir() if f.is_dir() and list(f.glob("release/*"))]
+    released = [f.parent for f in tmp_path.rglob("release") if list(f.iterdir())]
     for folder in released:
-        assert any(name in folder.name for name in charged), folder.name
+        assert any(run.parent == folder.parent and run.name in folder.name for run in charged), folder
+    assert any(run.parent.name.startswith("cudp-") for run in charged)
     finished = [f for f in released if (f / "release/privacy.json").exists()]
     assert len(finished) > 3
     mechanisms = []

@@ -2,6 +2,8 @@ import gc
 import os
 import pathlib
 import pickle
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -426,6 +428,20 @@ def test_ctrl_c_stops_at_a_checkpoint(rows, in_folder, heeds_ctrl_c):
     assert "cudp.resume('" in str(stopped.value)
     assert signal.getsignal(signal.SIGINT) is before
     assert cudp.resume("mine", rows).certificate["status"] == "finished"
+
+
+def test_a_temporary_run_resumes(rows, heeds_ctrl_c):
+    def interrupt(progress):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    settings = {**SHORT, "epochs": 400}
+    with pytest.raises(cudp.InterruptedRun) as stopped:
+        cudp.train(rows, on_epoch=interrupt, **settings)
+    folder = re.search(r"cudp.resume\('([^']*)'", str(stopped.value))[1]
+    try:
+        assert released(cudp.resume(folder, rows)) == released(cudp.train(rows, **settings))
+    finally:
+        shutil.rmtree(pathlib.Path(folder).parent)
 
 
 def test_the_import_loads_numpy_alone():

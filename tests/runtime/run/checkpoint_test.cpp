@@ -36,6 +36,7 @@ Checkpoint example(std::uint64_t step) {
   c.training.ledger.authorise(0, step, privacy::PoissonGaussian{0.01, 1.0 / 3.0});
   c.training.used_charges = {{privacy::Gaussian{40.0}, 1, 1}, {privacy::Laplace{1.0 / 3.0}, 2, 3}};
   c.ledger_was_lost = true;
+  c.boot = "6f2c";
   c.training.metrics = {{1.0, 117, 0.7, 0.5, {}}};
   for (std::size_t i = 0; i < metrics(PredictionKind::classes).size(); ++i)
     c.training.metrics[0].test.values.push_back(0.91 / static_cast<double>(i + 1));
@@ -64,6 +65,7 @@ TEST(Checkpoint, RestoresEverything) {
   EXPECT_EQ(back.training.ledger, c.training.ledger);
   EXPECT_EQ(back.training.used_charges, c.training.used_charges);
   EXPECT_EQ(back.ledger_was_lost, c.ledger_was_lost);
+  EXPECT_EQ(back.boot, c.boot);
   ASSERT_EQ(back.training.metrics.size(), 1u);
   EXPECT_EQ(encode_metrics(back.training.metrics), encode_metrics(c.training.metrics));
   EXPECT_EQ(back.training.seconds, c.training.seconds);
@@ -142,18 +144,20 @@ TEST(KeyFile, IsForTheOwnerAndRefusesDamage) {
 
 /// Another name of the same file shows what is left on the disk.
 TEST(KeyFile, IsOverwrittenBeforeItIsRemoved) {
-  const TemporaryFolder folder;
-  for (const char* name : {"key", ".key.new"}) {
-    write_key(folder / name, RandomKey{{1, 2, 3, 4, 5, 6, 7, 8}});
-    fs::create_hard_link(folder / name, folder / (std::string("other") + name));
+  for (const Sync sync : {Sync::yes, Sync::no}) {
+    const TemporaryFolder folder;
+    for (const char* name : {"key", ".key.new"}) {
+      write_key(folder / name, RandomKey{{1, 2, 3, 4, 5, 6, 7, 8}}, sync);
+      fs::create_hard_link(folder / name, folder / (std::string("other") + name));
+    }
+    const std::size_t size = content_of(folder / "key").size();
+    erase_key(folder / "key");
+    for (const char* name : {"key", ".key.new"}) {
+      EXPECT_FALSE(fs::exists(folder / name));
+      EXPECT_EQ(content_of(folder / (std::string("other") + name)), std::string(size, '\0'));
+    }
+    EXPECT_NO_THROW(erase_key(folder / "key"));
   }
-  const std::size_t size = content_of(folder / "key").size();
-  erase_key(folder / "key");
-  for (const char* name : {"key", ".key.new"}) {
-    EXPECT_FALSE(fs::exists(folder / name));
-    EXPECT_EQ(content_of(folder / (std::string("other") + name)), std::string(size, '\0'));
-  }
-  EXPECT_NO_THROW(erase_key(folder / "key"));
 }
 
 TEST(Files, AreReplacedWholeAndKeepTheirMode) {

@@ -1,20 +1,27 @@
 #include <algorithm>
 #include <csignal>
+#include <mutex>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/base/boot_id.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
+#include "runtime/run/checkpoint.hpp"
+#include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/training/loaded_data.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace cudp {
 
-/// Paths of the files that are synced to disk, in order; null while nothing is recorded.
+/// Paths of the files that are synced to disk, in order; null while nothing is recorded. Several
+/// threads sync files.
 std::vector<std::string>* synced_files = nullptr;
+std::mutex synced_files_lock;
 
 namespace {
 
@@ -119,13 +126,113 @@ TEST(RunCaller, MetricsAreSyncedBeforeThePagesAreWritten) {
   synced_files = &synced;
   (void)train(*run);
   synced_files = nullptr;
-  // A file is written, and synced, as .NAME.new first.
   const auto first = [&](const char* name) {
     return std::ranges::find_if(
         synced, [&](const std::string& path) { return path.find(name) != std::string::npos; });
   };
-  EXPECT_LT(first("release/.metrics.jsonl"), first("release/.report.html"));
-  EXPECT_NE(first("release/.report.html"), synced.end());
+  EXPECT_LT(first("release/metrics.jsonl"), first("release/report.html"));
+  EXPECT_LT(first("release/model.safetensors"), first("release/report.html"));
+  // The certificate and the result are written, and synced, as .NAME.new first.
+  EXPECT_LT(first("release/report.html"), first("release/.privacy.json"));
+  EXPECT_LT(first("release/.privacy.json"), first("private/.result.json"));
+  EXPECT_NE(first("private/.result.json"), synced.end());
+}
+
+/// Trains with files that are not synced in the first seconds, and returns the files that were.
+std::vector<std::string> synced_by(const std::string& out, double seconds, RunCaller& caller,
+                                   bool trains = true) {
+  std::vector<std::string> notes, synced;
+  Reporter reporter(Reporter::Silent{});
+  TrainConfig config = resolve_config(called_settings(out), notes);
+  config.of<UnsyncedStart>().seconds = seconds;
+  synced_files = &synced;
+  try {
+    const auto run = start_run(config, reporter, nullptr, alone(), &caller);
+    if (trains) (void)train(*run, DrawPictures::no);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Exit::again);
+  }
+  synced_files = nullptr;
+  return synced;
+}
+
+Checkpoint newest(const std::string& run) {
+  return newest_checkpoint(run + "/private", [](const std::string&) {})->checkpoint;
+}
+
+/// Whether the file was synced under its own name, or under that of its temporary file.
+bool has(const std::vector<std::string>& synced, const std::string& folder,
+         const std::string& name) {
+  return std::ranges::any_of(synced, [&](const std::string& path) {
+    return path.ends_with(folder + "/" + name) || path.ends_with(folder + "/." + name + ".new");
+  });
+}
+
+/// The zeros that replace the key are synced if the key may have reached the disk by itself.
+TEST(UnsyncedStart, ARunThatEndsBeforeSyncsItsKeyAtMost) {
+  const TemporaryFolder dir;
+  StoppingCaller never(99);
+  std::vector<std::string> few = synced_by(dir / "unsynced", 1e6, never);
+  std::erase(few, dir / "unsynced/private/key");
+  EXPECT_EQ(few, std::vector<std::string>());
+  const std::vector<std::string> all = synced_by(dir / "synced", 0.0, never);
+  for (const char* const name : {"ledger", "key", "checkpoint-0", "result.json"})
+    EXPECT_TRUE(has(all, "private", name)) << name;
+  for (const char* const name : {"config.toml", "metrics.jsonl", "model.safetensors", "report.html",
+                                 "PRIVACY.txt", "README.md", "privacy.json"}) {
+    EXPECT_TRUE(has(all, "release", name)) << name;
+    EXPECT_EQ(read_file(dir / (std::string("synced/release/") + name)),
+              read_file(dir / (std::string("unsynced/release/") + name)))
+        << name;
+  }
+}
+
+TEST(UnsyncedStart, EndsWithAnInterruptionOrWithItsTime) {
+  const TemporaryFolder dir;
+  StoppingCaller early(2), later(2);
+  const std::vector<std::string> synced = synced_by(dir / "interrupted", 1e6, early);
+  for (const char* const name : {"ledger", "key"}) EXPECT_TRUE(has(synced, "private", name));
+  EXPECT_TRUE(has(synced, "release", "privacy.json"));
+  EXPECT_TRUE(newest(dir / "interrupted").boot.empty());
+  // Its time is over when the first charge is made.
+  const std::vector<std::string> timed = synced_by(dir / "timed", 1e-9, later);
+  EXPECT_TRUE(has(timed, "private", "ledger"));
+  EXPECT_TRUE(newest(dir / "timed").boot.empty());
+}
+
+/// A process that is killed loses nothing: the run resumes until the machine restarts. After that
+/// its files may be older than what it released.
+TEST(UnsyncedStart, AKilledRunResumesUntilTheMachineRestarts) {
+  const TemporaryFolder dir;
+  StoppingCaller never(99);
+  (void)synced_by(dir / "whole", 0.0, never);
+  (void)synced_by(dir / "killed", 1e6, never, false);
+  Checkpoint stored = newest(dir / "killed");
+  EXPECT_EQ(stored.boot, boot_id());
+  ASSERT_FALSE(stored.boot.empty());
+  Reporter reporter(Reporter::Silent{});
+  const Settings flags = {{"resume", {dir / "killed", "test"}}};
+  const Authenticator authenticator(read_key(dir / "killed/private/key")->key());
+  stored.boot = "of an earlier start";
+  save_checkpoint(dir / "killed/private", stored, authenticator);
+  try {
+    (void)resume_run(flags, reporter, nullptr, alone(), &never);
+    FAIL() << "the run was resumed";
+  } catch (const BudgetError& e) {
+    EXPECT_NE(std::string(e.what()).find("the machine's last start"), std::string::npos)
+        << e.what();
+  }
+  stored.boot = boot_id();
+  save_checkpoint(dir / "killed/private", stored, authenticator);
+  std::vector<std::string> synced;
+  synced_files = &synced;
+  const auto run = resume_run(flags, reporter, nullptr, alone(), &never);
+  synced_files = nullptr;
+  EXPECT_TRUE(has(synced, "private", "ledger"));
+  EXPECT_TRUE(newest(dir / "killed").boot.empty());
+  (void)train(*run, DrawPictures::no);
+  EXPECT_EQ(read_file(dir / "killed/release/model.safetensors"),
+            read_file(dir / "whole/release/model.safetensors"));
 }
 
 }  // namespace
@@ -133,6 +240,7 @@ TEST(RunCaller, MetricsAreSyncedBeforeThePagesAreWritten) {
 
 /// In place of the C library's: records the path, then syncs.
 extern "C" int fsync(int file) {
+  const std::lock_guard lock(cudp::synced_files_lock);
   if (cudp::synced_files != nullptr) {
     char path[4096];
     const std::string link = "/proc/self/fd/" + std::to_string(file);
