@@ -98,7 +98,7 @@ IdxImages read_idx_images(ByteReader& reader, Share share, const RowStorage& sto
   if (copy)
     images.file = copy->finish();
   else if (in_file)
-    images.file = open_rows(reader.name(), first, bytes, range.size());
+    images.file = open_rows(reader.name(), first, bytes, range.size(), storage.folder);
   return images;
 }
 

@@ -86,7 +86,8 @@ bool read_part(const IndexJson& about, const fs::path& features, std::istream& i
     whole = index.good() || count == 0;
   });
   if (!whole) return false;
-  part.rows = open_rows(features, 0, about.at("row_bytes").get<std::size_t>(), part.size());
+  part.rows = open_rows(features, 0, about.at("row_bytes").get<std::size_t>(), part.size(),
+                        features.parent_path());
   return true;
 }
 

@@ -84,7 +84,7 @@ class MatrixReader::Source {
     if (!first || files_.malformed != Malformed::refuse || layout_.channels_last) return nullptr;
     if (!layout_.is_bytes && x_->type() != "<f4") return nullptr;
     return open_rows(files_.features, *first, width_ * (layout_.is_bytes ? 1 : sizeof(float)),
-                     static_cast<std::size_t>(rows_));
+                     static_cast<std::size_t>(rows_), files_.storage.folder);
   }
 
   bool next(TableBlock& block) {

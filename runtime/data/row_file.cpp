@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "runtime/base/available_memory.hpp"
@@ -116,13 +117,15 @@ FileDescriptor unnamed_file(const fs::path& folder, const std::string& data, boo
 }
 
 RowFile::RowFile(std::string name, FileDescriptor file, std::uint64_t first_byte,
-                 std::size_t row_bytes, std::size_t rows, bool is_unnamed)
+                 std::size_t row_bytes, std::size_t rows, bool is_unnamed,
+                 fs::path folder_for_copies)
     : name_(std::move(name)),
       file_(std::move(file)),
       first_byte_(first_byte),
       row_bytes_(row_bytes),
       rows_(rows),
-      is_unnamed_(is_unnamed) {
+      is_unnamed_(is_unnamed),
+      folder_for_copies_(std::move(folder_for_copies)) {
   const std::uint64_t end = first_byte + std::uint64_t{row_bytes} * rows;
   if (!has_all_rows()) refuse();
   if (end == 0) return;
@@ -203,11 +206,25 @@ void RowFile::request(std::span<const std::uint32_t> rows) const {
 }
 
 std::shared_ptr<const RowFile> open_rows(const fs::path& path, std::uint64_t first_byte,
-                                         std::size_t row_bytes, std::size_t rows) {
+                                         std::size_t row_bytes, std::size_t rows,
+                                         const fs::path& folder_for_copies) {
   FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.number() < 0) bad_input(path.string(), "", "a file that can be read", reason(errno));
   return std::make_shared<const RowFile>(path.string(), std::move(file), first_byte, row_bytes,
-                                         rows);
+                                         rows, false, folder_for_copies);
+}
+
+std::shared_ptr<const RowFile> make_empty_rows(const fs::path& folder, const std::string& data,
+                                               std::size_t row_bytes, std::size_t rows) {
+  FileDescriptor file = unnamed_file(folder, data);
+  const std::uint64_t bytes = std::uint64_t{row_bytes} * rows;
+  struct statvfs disk {};
+  if (::fstatvfs(file.number(), &disk) != 0 ||
+      static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize / 2 < bytes ||
+      ::fallocate(file.number(), 0, 0, static_cast<off_t>(bytes)) != 0)
+    return nullptr;
+  return std::make_shared<const RowFile>("file of copied rows of " + data, std::move(file), 0,
+                                         row_bytes, rows);
 }
 
 RowFileWriter::RowFileWriter(const fs::path& folder, std::string data, std::size_t row_bytes)
@@ -231,7 +248,7 @@ void RowFileWriter::append(std::span<const std::uint8_t> rows) {
 
 std::shared_ptr<const RowFile> RowFileWriter::finish() {
   return std::make_shared<const RowFile>("file of the rows of " + data_, std::move(file_), 0,
-                                         row_bytes_, bytes_ / row_bytes_, can_be_named_);
+                                         row_bytes_, bytes_ / row_bytes_, can_be_named_, folder_);
 }
 
 bool RowStorage::in_file(std::uint64_t bytes) const {

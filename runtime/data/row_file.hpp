@@ -44,10 +44,11 @@ class RowFile {
  public:
   /// name: name of the file, for messages. first_byte: offset of the first row in the file [bytes].
   /// row_bytes, rows: size of a row, and number of rows. is_unnamed: whether the file has no name
-  /// yet, so that link_to() can give it one. Throws InputError if the file is too short, Error if
+  /// yet, so that link_to() can give it one. folder_for_copies: folder on whose disk files with
+  /// copies of rows may be made; empty: none. Throws InputError if the file is too short, Error if
   /// it cannot be mapped.
   RowFile(std::string name, FileDescriptor file, std::uint64_t first_byte, std::size_t row_bytes,
-          std::size_t rows, bool is_unnamed = false);
+          std::size_t rows, bool is_unnamed = false, std::filesystem::path folder_for_copies = {});
   ~RowFile();
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
@@ -59,6 +60,7 @@ class RowFile {
   /// Returns the offset of a row in the file [bytes].
   std::uint64_t offset(std::size_t row) const { return first_byte_ + row * row_bytes_; }
   const std::string& name() const { return name_; }
+  const std::filesystem::path& folder_for_copies() const { return folder_for_copies_; }
   /// Returns whether the operating system can keep the whole file in its page cache, i.e. whether
   /// the file is smaller than the available memory.
   bool stays_in_memory() const { return stays_in_memory_; }
@@ -104,13 +106,22 @@ class RowFile {
   void* mapped_ = nullptr;
   std::size_t mapped_bytes_ = 0;
   bool stays_in_memory_ = true;
+  std::filesystem::path folder_for_copies_;
 };
 
-/// Opens a file of rows. Throws InputError if it cannot be opened or is too short, Error if it
-/// cannot be mapped.
+/// Opens a file of rows. folder_for_copies: see RowFile. Throws InputError if it cannot be opened
+/// or is too short, Error if it cannot be mapped.
 std::shared_ptr<const RowFile> open_rows(const std::filesystem::path& path,
                                          std::uint64_t first_byte, std::size_t row_bytes,
-                                         std::size_t rows);
+                                         std::size_t rows,
+                                         const std::filesystem::path& folder_for_copies = {});
+
+/// Makes a file without a name, with space on the disk for `rows` rows, whose content the caller
+/// writes later. folder, data: as for unnamed_file(). Returns null if the disk has less than twice
+/// this space. Throws Error if the file cannot be made or mapped.
+std::shared_ptr<const RowFile> make_empty_rows(const std::filesystem::path& folder,
+                                               const std::string& data, std::size_t row_bytes,
+                                               std::size_t rows);
 
 /// Writes rows to a file without a name, so that no other program can open it and it is deleted
 /// when the program ends, even by a crash, unless RowFile::link_to gave it a name.

@@ -24,10 +24,6 @@ namespace {
 
 constexpr std::uint64_t kDirectPage = 4096;
 
-/// Rows whose pages lie within this many bytes are read as one piece, if a row is not longer: a
-/// disk takes about as long for it as for a page.
-constexpr std::uint64_t kPieceBytes = 4 * kDirectPage;
-
 /// Minimum number of reads that are under way at a time.
 constexpr std::size_t kMinReads = 4;
 
@@ -42,11 +38,11 @@ bool reads_in_background(int file) {
 
 }  // namespace
 
-std::unique_ptr<RowReader> RowReader::open(const RowFile& file) {
+std::unique_ptr<RowReader> RowReader::open(const RowFile& file, std::size_t piece_bytes) {
   FileDescriptor direct = file.open_again(O_DIRECT);
   if (direct.number() < 0 || !reads_in_background(direct.number())) return nullptr;
   const std::size_t slot_bytes =
-      std::max<std::size_t>(kPieceBytes, (file.row_bytes() / kDirectPage + 2) * kDirectPage);
+      std::max<std::size_t>(piece_bytes, (file.row_bytes() / kDirectPage + 2) * kDirectPage);
   const std::size_t reads = std::clamp(kMaxBytes / slot_bytes, kMinReads, kMaxReads);
   aio_context_t context = 0;
   if (::syscall(SYS_io_setup, reads, &context) != 0) return nullptr;

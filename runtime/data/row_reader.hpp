@@ -36,9 +36,16 @@ class RowReader {
     bool failed = false;
   };
 
+  /// Rows whose pages lie within this many bytes are read as one piece, if a row is not longer: a
+  /// disk takes about as long for it as for a page.
+  static constexpr std::size_t kPieceBytes = std::size_t{1} << 14;
+
   /// Returns a reader of `file`, which must outlive the reader; null if the disk, its file system
   /// or the operating system does not support such reads (asynchronous, without cache).
-  static std::unique_ptr<RowReader> open(const RowFile& file);
+  /// piece_bytes: size of a piece, a multiple of the page size; larger ones are faster if lists
+  /// consist of consecutive rows.
+  static std::unique_ptr<RowReader> open(const RowFile& file,
+                                         std::size_t piece_bytes = kPieceBytes);
   ~RowReader();
   RowReader(const RowReader&) = delete;
   RowReader& operator=(const RowReader&) = delete;

@@ -85,6 +85,9 @@ struct EngineSettings {
   SumBy sum_by = SumBy::automatic;  ///< how ranks add sums; CUDA only. Results do not depend on it.
   /// Function that is called with lines for the user about the device. May be empty.
   std::function<void(const std::string& line)> say = {};
+  /// Number of steps of the whole training, a public number; 0 if unknown. On the CPU, rows of
+  /// coming steps may then be read in advance. Results do not depend on it.
+  std::uint64_t steps = 0;
 };
 
 /// Throws Error unless settings.class_weights is empty, or has one weight in [0, 1] for each class

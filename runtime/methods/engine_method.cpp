@@ -93,6 +93,7 @@ void EngineMethod::make_engine(const TrainingInputs& inputs) {
   s.generator = c.rng;
   s.key = inputs.key;
   s.expected_batch = plan_.expected_batch;
+  s.steps = plan_.steps;
   s.micro_batch = static_cast<int>(c.micro_batch);
   s.precision = c.precision;
   s.threads = static_cast<int>(c.threads);

@@ -9,6 +9,7 @@
 #include "runtime/data/examples.hpp"
 #include "runtime/device/batch_draws.hpp"
 #include "runtime/device/cpu/rows_ahead.hpp"
+#include "runtime/device/cpu/staged_steps.hpp"
 #include "runtime/methods/engine_method.hpp"
 #include "runtime/training/prepare.hpp"
 
@@ -56,17 +57,30 @@ double bytes_of_draws(const Method& method, double examples) {
   return batch + 8e6 + 6.0 * std::min(examples, static_cast<double>(BatchDraws::kMaxAllocated));
 }
 
-/// Returns the memory for rows that the CPU reads from a file ahead of the steps [bytes].
-double bytes_read_ahead(const Experiment& e, const Method& method) {
+/// Returns whether the CPU reads rows ahead of a method's steps, from a file.
+bool reads_ahead(const Experiment& e, const Method& method) {
   const Dataset& train = e.data.train;
-  if (e.backend.name == "cuda" || train.rows == nullptr || train.rows->stays_in_memory() ||
-      dynamic_cast<const EngineMethod*>(&method) == nullptr)
-    return 0.0;
+  return e.backend.name != "cuda" && train.rows != nullptr && !train.rows->stays_in_memory() &&
+         dynamic_cast<const EngineMethod*>(&method) != nullptr;
+}
+
+/// Returns how the CPU copies rows of coming steps to temporary files. Requires reads_ahead().
+cpu::StagePlan stage_of(const Experiment& e, const EngineMethod& method) {
+  const Dataset& train = e.data.train;
+  if (train.rows->folder_for_copies().empty()) return {};
+  return cpu::plan_stage(train, method.recipe().draw, method.examples_per_step(), method.steps());
+}
+
+/// Returns the memory of the rows that the CPU reads ahead of a method's steps [bytes].
+double bytes_read_ahead(const Experiment& e, const Method& method, const cpu::StagePlan& stage) {
+  if (!reads_ahead(e, method)) return 0.0;
   const double batch = method.examples_per_step() + 1e4;
-  const double features = std::min(batch * static_cast<double>(feature_bytes(train)),
+  const double features = std::min(batch * static_cast<double>(feature_bytes(e.data.train)),
                                    static_cast<double>(cpu::RowsAhead::kMaxBytes));
+  const double batches = static_cast<double>(stage.ahead) + 1.0;
   // A batch also has indices, labels and targets, and the file has reads under way.
-  return 2.0 * (features + 16.0 * batch) + static_cast<double>(RowReader::kMaxBytes);
+  return batches * (features + 16.0 * batch) + static_cast<double>(RowReader::kMaxBytes) +
+         static_cast<double>(stage.memory());
 }
 
 }  // namespace
@@ -86,14 +100,23 @@ std::string memory_line(const Experiment& e, const Method& method) {
   // Logits, labels, targets and losses of the test rows.
   const double tested =
       static_cast<double>(data.test.size()) * (4.0 * e.network.outputs + 1.0 + 4.0 + 8.0);
-  const double peak = kProgram + model + copies + streamed + tested +
-                      bytes_of_draws(method, static_cast<double>(data.train.size())) +
-                      bytes_read_ahead(e, method) + bytes_in_memory(data.train) +
+  const cpu::StagePlan stage = reads_ahead(e, method)
+                                   ? stage_of(e, dynamic_cast<const EngineMethod&>(method))
+                                   : cpu::StagePlan{};
+  // Batches of later steps are drawn while those of a step are, each in memory of its own.
+  const double draws = bytes_of_draws(method, static_cast<double>(data.train.size())) *
+                       (stage.steps > 0 ? 2.0 : 1.0);
+  const double peak = kProgram + model + copies + streamed + tested + draws +
+                      bytes_read_ahead(e, method, stage) + bytes_in_memory(data.train) +
                       bytes_in_memory(data.test);
-  return fmt::format(
+  std::string line = fmt::format(
       "at most about {:.0f} MB of memory; {:.0f} MB of rows stay in files, of which the "
       "system keeps in memory what has space",
       peak / 1e6, in_file / 1e6);
+  if (stage.steps > 0)
+    line += fmt::format("; {:.0f} MB of the disk for copies of rows in the order of steps",
+                        static_cast<double>(stage.disk(data.train.rows->row_bytes())) / 1e6);
+  return line;
 }
 
 }  // namespace cudp

@@ -82,7 +82,8 @@ class CpuEngine final : public Engine {
     train_ = &train;
     ahead_.reset();
     draws_.emplace(train, settings_.generator, settings_.key, team_);
-    if (!keeps_norms() && settings_.audit == nullptr) ahead_ = RowsAhead::open(train, *draws_);
+    if (!keeps_norms() && settings_.audit == nullptr)
+      ahead_ = RowsAhead::open(train, *draws_, settings_);
     batch_ = {};
     if (keeps_norms()) state_.norms.assign(train.size(), 0.0f);
   }

@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,22 +10,31 @@
 #include "runtime/data/examples.hpp"
 #include "runtime/data/row_reader.hpp"
 #include "runtime/device/batch_draws.hpp"
+#include "runtime/device/cpu/staged_steps.hpp"
 
 namespace cudp::cpu {
 
-/// Draws the batch of the next step, and reads its rows, while the current step is computed. Used
+/// Draws the batches of the next steps, and reads their rows, while a step is computed. Used
 /// if the features are in a file that is larger than memory, so that the disk works all the time. A
 /// batch depends only on the random key and the step, so this does not change any result. A batch
-/// that was read ahead but is not requested next is discarded.
+/// that was read ahead but is not requested next is discarded. Rows are read from the data set's
+/// file, or from a temporary file to which StagedSteps has copied them.
 class RowsAhead {
  public:
   /// Maximum size of a batch's features for which the batch is read ahead [bytes]. There are two
-  /// buffers of this size.
+  /// buffers of this size, or StagePlan::ahead + 1 smaller ones.
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 27;
 
   /// Makes an object for a training set. Returns null if its features are in memory, or if its file
-  /// cannot be read ahead. Keeps references to `train` and `draws`.
-  static std::unique_ptr<RowsAhead> open(const Dataset& train, BatchDraws& draws);
+  /// cannot be read ahead. Keeps references to `train` and `draws`. settings: those of the engine.
+  static std::unique_ptr<RowsAhead> open(const Dataset& train, BatchDraws& draws,
+                                         const EngineSettings& settings,
+                                         const StageLimits& limits = {});
+  ~RowsAhead();
+  RowsAhead(const RowsAhead&) = delete;
+  RowsAhead& operator=(const RowsAhead&) = delete;
+  RowsAhead(RowsAhead&&) = delete;
+  RowsAhead& operator=(RowsAhead&&) = delete;
 
   struct Step {
     std::span<const std::uint32_t> batch;  ///< indices in the training set, ascending
@@ -36,10 +44,13 @@ class RowsAhead {
     std::span<const std::uint32_t> examples;
   };
 
-  /// Returns the batch of a step, valid until the next call, and starts to read the batch of the
-  /// step after it. Requires a draw that does not depend on gradient norms. Throws InputError if
+  /// Returns the batch of a step, valid until the next call, and starts to read the batches of the
+  /// steps after it. Requires a draw that does not depend on gradient norms. Throws InputError if
   /// the file is too short by now, cannot be read, or has a record that is not valid.
   Step take(std::uint64_t step, const Draw& draw);
+
+  /// Returns how many batches were read from temporary files. For tests.
+  std::uint64_t staged_batches() const { return staged_batches_; }
 
  private:
   struct Batch {
@@ -49,19 +60,29 @@ class RowsAhead {
     bool is_read = false;  ///< features are in `copies`, or on their way
     FetchedExamples copies;
     RowReader::List reading;
+    RowReader* reader = nullptr;  ///< of the file from which the rows are read
+    /// Steps with the rows of this batch in a temporary file, until they have been read; null if
+    /// they are read from the data set's file.
+    std::shared_ptr<const StagedSteps::Group> staged;
+    std::vector<std::uint32_t> staged_rows;  ///< indices of the rows in the temporary file
   };
 
-  RowsAhead(const Dataset& train, BatchDraws& draws, std::unique_ptr<RowReader> reader);
+  RowsAhead(const Dataset& train, BatchDraws& draws, std::unique_ptr<RowReader> reader,
+            std::unique_ptr<StagedSteps> staged);
 
   /// Draws the batch of a step and starts to read its rows, unless that was done already.
   Batch& begin(std::uint64_t step, const Draw& draw);
+  /// Draws the batch of a step, and determines where its rows are read.
+  void draw(Batch& batch, std::uint64_t step, const Draw& draw);
   /// Waits until the rows of a batch have been read, and checks that they are valid.
   void finish(Batch& batch);
 
   const Dataset& train_;
   BatchDraws& draws_;
-  std::array<Batch, 2> batches_;  ///< batches of the latest even and odd step
+  std::vector<Batch> batches_;  ///< of a step and of those after it, [step % batches_.size()]
   std::unique_ptr<RowReader> reader_;
+  std::unique_ptr<StagedSteps> staged_;  ///< null: no rows are copied to temporary files
+  std::uint64_t staged_batches_ = 0;
 };
 
 }  // namespace cudp::cpu

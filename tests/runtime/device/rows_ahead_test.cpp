@@ -3,6 +3,7 @@
 #include "runtime/device/cpu/rows_ahead.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -33,7 +34,7 @@ Dataset on_disk(Dataset data, const std::filesystem::path& path) {
   data.coded.clear();
   auto rows = std::make_shared<RowFile>(path.string(),
                                         FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
-                                        0, row_bytes, size);
+                                        0, row_bytes, size, false, path.parent_path());
   rows->let_exceed_memory();
   data.rows = std::move(rows);
   return data;
@@ -103,9 +104,16 @@ INSTANTIATE_TEST_SUITE_P(Models, ReadAhead,
 
 struct Drawing {
   explicit Drawing(const Dataset& data)
-      : team(2), draws(data, Generator::chacha20, SharedKey(RandomKey{}), team) {}
+      : team(2), draws(data, Generator::chacha20, SharedKey(RandomKey{}), team) {
+    settings.key = SharedKey(RandomKey{});
+    settings.threads = 2;
+  }
+  std::unique_ptr<cpu::RowsAhead> ahead(const Dataset& data, const cpu::StageLimits& limits = {}) {
+    return cpu::RowsAhead::open(data, draws, settings, limits);
+  }
   ThreadTeam team;
   BatchDraws draws;
+  EngineSettings settings;
 };
 
 class ReadAheadBatches : public testing::Test {
@@ -114,6 +122,25 @@ class ReadAheadBatches : public testing::Test {
       : c_(cases::coded_case(cases::kCodedModels[0], Adds::flat, 5, 3'000, false)),
         data_(on_disk(c_.data, folder_.path() / "rows")) {}
 
+  /// Takes a step, and compares its batch and features with those of `expected` in memory.
+  void take(cpu::RowsAhead& ahead, Drawing& expected, std::uint64_t step, const Draw& draw) {
+    SCOPED_TRACE(step);
+    const std::size_t width = feature_bytes(data_);
+    const cpu::RowsAhead::Step taken = ahead.take(step, draw);
+    const auto batch = expected.draws.draw(step, draw);
+    ASSERT_TRUE(std::ranges::equal(taken.batch, batch));
+    ASSERT_EQ(taken.examples.size(), batch.size());
+    ASSERT_NE(taken.data, &data_);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const std::size_t at = taken.examples[i];
+      ASSERT_EQ(taken.data->labels[at], c_.data.labels[batch[i]]);
+      ASSERT_TRUE(
+          std::equal(taken.data->coded.begin() + static_cast<std::ptrdiff_t>(at * width),
+                     taken.data->coded.begin() + static_cast<std::ptrdiff_t>((at + 1) * width),
+                     c_.data.coded.begin() + static_cast<std::ptrdiff_t>(batch[i] * width)));
+    }
+  }
+
   DiskFolder folder_;
   InfluenceCase c_;
   Dataset data_;
@@ -121,25 +148,138 @@ class ReadAheadBatches : public testing::Test {
 
 TEST_F(ReadAheadBatches, HaveTheFeaturesOfTheDrawnRows) {
   Drawing of(data_), expected(data_);
-  const auto ahead = cpu::RowsAhead::open(data_, of.draws);
+  const auto ahead = of.ahead(data_);
   if (ahead == nullptr) GTEST_SKIP() << "/var/tmp cannot be read in the background";
-  const std::size_t width = feature_bytes(data_);
   for (const Draw& draw : {Draw(Allocation{11}), Draw(Poisson{std::uint64_t{1} << 30})})
-    for (std::uint64_t step = 5; step < 30; ++step) {
-      const cpu::RowsAhead::Step taken = ahead->take(step, draw);
-      const auto batch = expected.draws.draw(step, draw);
-      ASSERT_TRUE(std::ranges::equal(taken.batch, batch)) << step;
-      ASSERT_EQ(taken.examples.size(), batch.size());
-      ASSERT_NE(taken.data, &data_);
-      for (std::size_t i = 0; i < batch.size(); ++i) {
-        const std::size_t at = taken.examples[i];
-        ASSERT_EQ(taken.data->labels[at], c_.data.labels[batch[i]]);
-        ASSERT_TRUE(
-            std::equal(taken.data->coded.begin() + static_cast<std::ptrdiff_t>(at * width),
-                       taken.data->coded.begin() + static_cast<std::ptrdiff_t>((at + 1) * width),
-                       c_.data.coded.begin() + static_cast<std::ptrdiff_t>(batch[i] * width)));
-      }
+    for (std::uint64_t step = 5; step < 30; ++step) take(*ahead, expected, step, draw);
+}
+
+/// Steps of a small file share passes.
+constexpr cpu::StageLimits kSmall{
+    .rows = 200, .chunks = 1 << 17, .min_chunk = 1 << 12, .always = true};
+
+TEST_F(ReadAheadBatches, AreSortedByStepInPassesOverTheFile) {
+  for (const Draw& draw : {Draw(Allocation{150}), Draw(Poisson{(std::uint64_t{1} << 32) / 150})}) {
+    Drawing of(data_), expected(data_);
+    of.settings.recipe.draw = draw;
+    of.settings.expected_batch = 20;
+    of.settings.steps = 100;
+    const auto ahead = of.ahead(data_, kSmall);
+    if (ahead == nullptr) GTEST_SKIP() << "/var/tmp cannot be read in the background";
+    for (std::uint64_t step = 40; step < 100; ++step) take(*ahead, expected, step, draw);
+    EXPECT_EQ(ahead->staged_batches(), 60u);
+    // Steps that come again, steps after the last one, and another draw.
+    for (const std::uint64_t step : {45u, 46u, 99u, 100u, 101u}) take(*ahead, expected, step, draw);
+    take(*ahead, expected, 47, Poisson{std::uint64_t{1} << 28});
+    take(*ahead, expected, 48, draw);
+    EXPECT_EQ(ahead->staged_batches(), 60u);
+  }
+}
+
+TEST_F(ReadAheadBatches, LargerThanTheirSpaceAreReadRowByRow) {
+  const cpu::StagePlan plan =
+      cpu::plan_stage(data_, Poisson{std::uint64_t{1} << 30}, 20, 100, true, kSmall);
+  ASSERT_GT(plan.slot_rows, 0u);
+  ASSERT_LT(plan.slot_rows, data_.size());
+  // About half of the batches are larger than their space.
+  const Draw draw = Poisson{(std::uint64_t{1} << 32) * plan.slot_rows / data_.size()};
+  Drawing of(data_), expected(data_);
+  of.settings.recipe.draw = draw;
+  of.settings.expected_batch = 20;
+  of.settings.steps = 100;
+  const auto ahead = of.ahead(data_, kSmall);
+  if (ahead == nullptr) GTEST_SKIP() << "/var/tmp cannot be read in the background";
+  for (std::uint64_t step = 0; step < 100; ++step) take(*ahead, expected, step, draw);
+  EXPECT_GT(ahead->staged_batches(), 20u);
+  EXPECT_LT(ahead->staged_batches(), 80u);
+}
+
+TEST_F(ReadAheadBatches, OfALaterStepAreReadRowByRow) {
+  const Draw draw = Poisson{(std::uint64_t{1} << 32) / 150};
+  Drawing of(data_), expected(data_);
+  of.settings.recipe.draw = draw;
+  of.settings.expected_batch = 20;
+  of.settings.steps = 100;
+  const auto ahead = of.ahead(data_, kSmall);
+  if (ahead == nullptr) GTEST_SKIP() << "/var/tmp cannot be read in the background";
+  for (const std::uint64_t step : {0u, 1u, 70u, 71u, 72u, 90u}) take(*ahead, expected, step, draw);
+  // Those that were read ahead of the first steps.
+  EXPECT_GE(ahead->staged_batches(), 3u);
+  EXPECT_LT(ahead->staged_batches(), 10u);
+}
+
+TEST_F(ReadAheadBatches, InPassesRefuseAFileThatIsCutShortOrChanged) {
+  const std::filesystem::path path = folder_.path() / "rows";
+  const std::string rows = content_of(path);
+  const Draw draw = Poisson{(std::uint64_t{1} << 32) / 150};
+  for (const std::string& left :
+       {rows.substr(0, rows.size() / 2), std::string(rows.size(), '\xff')})
+    for (const std::uint64_t first : {0u, 1u}) {  // before the first pass, or after it
+      write_text(path, rows);
+      Drawing of(data_);
+      of.settings.recipe.draw = draw;
+      of.settings.expected_batch = 20;
+      of.settings.steps = 100;
+      const auto ahead = of.ahead(data_, kSmall);
+      if (ahead == nullptr) GTEST_SKIP() << "/var/tmp cannot be read in the background";
+      if (first > 0) ahead->take(0, draw);
+      write_text(path, left);
+      // A pass, and the one after it, may have been made before.
+      EXPECT_THROW(
+          {
+            for (std::uint64_t step = first; step < 30; ++step) ahead->take(step, draw);
+          },
+          InputError);
     }
+}
+
+TEST_F(ReadAheadBatches, AreNotSortedIfThatIsNotPossible) {
+  Drawing of(data_);
+  const Draw draw = Poisson{(std::uint64_t{1} << 32) / 150};
+  of.settings.recipe.draw = draw;
+  of.settings.expected_batch = 20;
+  of.settings.steps = 100;
+  if (of.ahead(data_) == nullptr) GTEST_SKIP() << "/var/tmp cannot be read in the background";
+  EXPECT_NE(cpu::StagedSteps::open(data_, of.settings, kSmall), nullptr);
+  of.settings.steps = 0;  // unknown
+  EXPECT_EQ(cpu::StagedSteps::open(data_, of.settings, kSmall), nullptr);
+  of.settings.steps = 100;
+  of.settings.recipe.draw = Candidates{};  // drawn by norms, which change
+  EXPECT_EQ(cpu::StagedSteps::open(data_, of.settings, kSmall), nullptr);
+  of.settings.recipe.draw = draw;
+  data_.rows = open_rows(folder_.path() / "rows", 0, feature_bytes(data_), data_.size());
+  EXPECT_EQ(cpu::StagedSteps::open(data_, of.settings, kSmall), nullptr);  // no folder for copies
+}
+
+TEST(StagePlans, AreMadeIfAPassIsFasterThanReads) {
+  constexpr std::uint64_t kBytes = 12'000'000'000;
+  const DiskFolder folder;
+  const auto steps_of_pass = [&](std::size_t row_bytes, double batch, std::uint64_t steps) {
+    Dataset data;
+    data.labels.resize(kBytes / row_bytes);
+    write_text(folder.path() / "rows", "");
+    std::filesystem::resize_file(folder.path() / "rows", kBytes);  // takes no space
+    data.rows = open_rows(folder.path() / "rows", 0, row_bytes, data.size());
+    const double rate = batch / static_cast<double>(data.size());
+    const cpu::StagePlan plan =
+        cpu::plan_stage(data, Poisson{static_cast<std::uint64_t>(rate * 0x1p32)}, batch, steps);
+    if (plan.steps > 0) {
+      EXPECT_LT(plan.delay, steps);
+      EXPECT_GT(static_cast<double>(plan.slot_rows), batch + 5.0 * std::sqrt(batch));
+      EXPECT_LT(plan.disk(row_bytes), 2 * kBytes / 3);
+      EXPECT_LT(plan.memory(), std::uint64_t{150'000'000});
+      EXPECT_GE(plan.chunk_bytes, 4'096u);
+    }
+    return plan.steps;
+  };
+  // As many steps as draw a quarter of the rows, in passes of equal size.
+  EXPECT_NEAR(static_cast<double>(steps_of_pass(784, 8'192, 100'000)), 466.0, 3.0);
+  EXPECT_NEAR(static_cast<double>(steps_of_pass(784, 8'192, 1'000)), 450.0, 30.0);
+  EXPECT_EQ(steps_of_pass(784, 8'192, 100), 0u);          // too few steps for a pass
+  EXPECT_EQ(steps_of_pass(784, 256, 1'000'000), 0u);      // too few rows
+  EXPECT_EQ(steps_of_pass(52, 8'192, 1'000'000), 0u);     // the draws take longer than the reads
+  EXPECT_EQ(steps_of_pass(4'096, 2'048, 1'000'000), 0u);  // rows are as large as reads
+  EXPECT_EQ(steps_of_pass(784, 0, 100'000), 0u);
 }
 
 TEST_F(ReadAheadBatches, RefuseAFileThatIsCutShortOrChanged) {
@@ -150,7 +290,7 @@ TEST_F(ReadAheadBatches, RefuseAFileThatIsCutShortOrChanged) {
        {rows.substr(0, rows.size() / 2), std::string(rows.size(), '\xff')}) {
     write_text(path, rows);
     Drawing of(data_);
-    const auto ahead = cpu::RowsAhead::open(data_, of.draws);
+    const auto ahead = of.ahead(data_);
     if (ahead == nullptr) GTEST_SKIP() << "/var/tmp cannot be read in the background";
     ahead->take(0, draw);
     write_text(path, left);
@@ -162,8 +302,8 @@ TEST_F(ReadAheadBatches, RefuseAFileThatIsCutShortOrChanged) {
 TEST_F(ReadAheadBatches, AreNotReadFromAFileThatStaysInMemory) {
   Drawing of(data_);
   data_.rows = open_rows(folder_.path() / "rows", 0, feature_bytes(data_), data_.size());
-  EXPECT_EQ(cpu::RowsAhead::open(data_, of.draws), nullptr);
-  EXPECT_EQ(cpu::RowsAhead::open(c_.data, of.draws), nullptr);
+  EXPECT_EQ(of.ahead(data_), nullptr);
+  EXPECT_EQ(of.ahead(c_.data), nullptr);
 }
 
 }  // namespace

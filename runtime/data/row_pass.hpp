@@ -1,0 +1,44 @@
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/data/row_file.hpp"
+
+namespace cudp {
+
+/// Lists of rows to copy from one file to another.
+struct RowPass {
+  const RowFile& from;
+  std::span<const std::vector<std::uint32_t>> lists;  ///< each ascending
+  /// Row i of list k is copied to row k * slot_rows + i of this file, so that the rows of a list
+  /// lie together. A list with more than slot_rows rows is not copied.
+  const RowFile& to;
+  /// Capacity of a list in `to`. slot_rows * row_bytes() must be a multiple of kDirectPage.
+  std::size_t slot_rows = 0;
+  /// Size of the memory in which rows of a list are collected before they are written [bytes], a
+  /// multiple of kDirectPage.
+  std::size_t chunk_bytes = 0;
+
+  /// Offsets and sizes of reads and writes that bypass the system's page cache are multiples of
+  /// this [bytes].
+  static constexpr std::size_t kDirectPage = 4096;
+  /// Number of writes that are in progress at a time.
+  static constexpr std::size_t kWrites = 32;
+  /// Memory for reads that are in progress [bytes], if a row is smaller than kMaxRowBytes.
+  static constexpr std::size_t kReadBytes = std::size_t{9} << 20;
+  static constexpr std::size_t kMaxRowBytes = std::size_t{1} << 16;
+
+  /// Returns the smallest capacity of a list in `to` of at least `rows` rows.
+  static std::size_t slot_of(std::size_t rows, std::size_t row_bytes);
+};
+
+/// Reads `from` once, from its first to its last row, in large blocks that bypass the system's page
+/// cache, and copies the rows of all lists. Returns whether all was copied; false if `stop` was
+/// set, if the system does not support such reads and writes on these disks, or if one failed, e.g.
+/// because `from` was cut short.
+bool copy_in_one_pass(const RowPass& pass, const std::atomic<bool>& stop);
+
+}  // namespace cudp

@@ -1,0 +1,211 @@
+#include "runtime/device/cpu/staged_steps.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "runtime/base/available_memory.hpp"
+#include "runtime/base/error.hpp"
+#include "runtime/base/interrupt.hpp"
+#include "runtime/data/row_pass.hpp"
+
+namespace cudp::cpu {
+namespace {
+
+// Costs, as the number of bytes that a disk delivers in order in the same time. They decide how
+// rows are read, not what is computed.
+
+/// Cost of a read anywhere in the file. A cloud disk was measured at 64,000 such reads, or 1.4 GB
+/// in order, each second, which is 22 KB for one; local disks have less.
+constexpr double kReadCost = 16384.0;
+/// Cost of deciding whether one example is drawn, 1 ns.
+constexpr double kDrawCost = 1.4;
+
+/// Size of the pieces in which the rows of a step are read from a temporary file [bytes].
+constexpr std::size_t kPieceBytes = std::size_t{1} << 17;
+
+/// Fewer steps than this do not share a pass.
+constexpr std::uint64_t kMinSteps = 8;
+
+/// Maximum number of steps whose rows are read ahead, and of their size [bytes].
+constexpr std::uint64_t kMaxAhead = 4;
+constexpr std::uint64_t kAheadBytes = std::uint64_t{1} << 25;
+
+double expected_rows(const Dataset& train, double expected_batch) {
+  return expected_batch * static_cast<double>(train.size()) /
+         static_cast<double>(std::max<std::size_t>(1, train.whole_size()));
+}
+
+}  // namespace
+
+std::uint64_t StagePlan::memory() const {
+  if (steps == 0) return 0;
+  // Indices of three groups: one is drawn, one is copied, one is trained.
+  return 3 * sizeof(std::uint32_t) * steps * slot_rows + (steps + RowPass::kWrites) * chunk_bytes +
+         RowPass::kReadBytes + 2 * RowReader::kMaxBytes;
+}
+
+StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_batch,
+                     std::uint64_t steps, bool delayed, const StageLimits& limits) {
+  const RowFile& file = *train.rows;
+  const double rate = rate_of(draw);
+  const double batch = expected_rows(train, expected_batch);
+  const auto row = static_cast<double>(file.row_bytes());
+  if (!(batch >= 1.0) || rate <= 0.0 || file.row_bytes() > RowPass::kMaxRowBytes) return {};
+  // Then the draws take most of the time.
+  if (!limits.always && kDrawCost / rate > kReadCost / 2.0) return {};
+  StagePlan plan;
+  // Each pass copies up to a quarter of the file.
+  const double rows =
+      std::min(static_cast<double>(limits.rows), static_cast<double>(file.rows()) / 4.0);
+  plan.steps = std::min<std::uint64_t>(static_cast<std::uint64_t>(rows / batch),
+                                       limits.chunks / limits.min_chunk);
+  if (plan.steps < kMinSteps) return {};
+  const auto bytes = static_cast<double>(file.rows()) * row;
+  const auto cost_of_pass = [&](std::uint64_t of) {
+    return bytes + row * batch * static_cast<double>(of);
+  };
+  const auto cost_of_reads = [&](std::uint64_t of) {
+    return kReadCost * batch * static_cast<double>(of);
+  };
+  if (delayed && !limits.always) {
+    const double drawing =
+        kDrawCost * static_cast<double>(file.rows()) * static_cast<double>(plan.steps);
+    // Half of the steps that would be made in this time: the pass slows down other reads.
+    plan.delay =
+        static_cast<std::uint64_t>(0.5 * (cost_of_pass(plan.steps) + drawing) / cost_of_reads(1));
+  }
+  if (steps <= plan.delay) return {};
+  // Groups of equal size.
+  const std::uint64_t left = steps - plan.delay;
+  const std::uint64_t groups = (left + plan.steps - 1) / plan.steps;
+  plan.steps = (left + groups - 1) / groups;
+  // The rows are also read back.
+  if (!limits.always && cost_of_pass(plan.steps) + row * batch * static_cast<double>(plan.steps) >
+                            cost_of_reads(plan.steps))
+    return {};
+  // A larger batch is improbable: eight standard deviations.
+  const double largest = batch + 8.0 * std::sqrt(batch) + 16.0;
+  plan.slot_rows = RowPass::slot_of(static_cast<std::size_t>(largest), file.row_bytes());
+  const std::uint64_t chunk = limits.chunks / plan.steps / RowPass::kDirectPage;
+  const double slot = static_cast<double>(plan.slot_rows) * row;
+  plan.chunk_bytes =
+      std::min<std::uint64_t>(chunk * RowPass::kDirectPage, static_cast<std::uint64_t>(slot));
+  plan.ahead = std::clamp<std::uint64_t>(
+      kAheadBytes / std::max<std::uint64_t>(1, static_cast<std::uint64_t>(slot)), 1, kMaxAhead);
+  if (!limits.always && plan.memory() > available_memory() / 2) return {};
+  return plan;
+}
+
+std::unique_ptr<StagedSteps> StagedSteps::open(const Dataset& train, const EngineSettings& settings,
+                                               const StageLimits& limits) {
+  const RowFile& file = *train.rows;
+  const StagePlan plan = plan_stage(train, settings.recipe.draw, settings.expected_batch,
+                                    settings.steps, true, limits);
+  if (plan.steps == 0 || file.folder_for_copies().empty()) return nullptr;
+  std::unique_ptr<StagedSteps> staged(new StagedSteps(train, settings, limits));
+  staged->plan_ = plan;
+  try {
+    for (std::shared_ptr<File>& f : staged->files_) {
+      f = std::make_shared<File>();
+      f->rows = make_empty_rows(file.folder_for_copies(), file.name(), file.row_bytes(),
+                                plan.steps * plan.slot_rows);
+      if (f->rows != nullptr) f->reader = RowReader::open(*f->rows, kPieceBytes);
+      if (f->reader == nullptr) return nullptr;
+    }
+  } catch (const Error&) {
+    return nullptr;  // no file can be made there
+  }
+  return staged;
+}
+
+StagedSteps::StagedSteps(const Dataset& train, const EngineSettings& settings,
+                         const StageLimits& limits)
+    : train_(train),
+      limits_(limits),
+      expected_batch_(settings.expected_batch),
+      steps_(settings.steps),
+      team_(settings.threads),
+      draws_(train, settings.generator, settings.key, team_) {}
+
+StagedSteps::~StagedSteps() {
+  stop_ = true;
+  if (drawing_.valid()) drawing_.wait();
+  if (passing_.valid()) passing_.wait();
+}
+
+std::shared_ptr<const StagedSteps::Group> StagedSteps::find(std::uint64_t step, const Draw& draw) {
+  if (draw_ && *draw_ != draw) return nullptr;
+  if (!draw_) {
+    draw_ = draw;
+    draw_next(step + plan_.delay);
+  }
+  if (now_ != nullptr && step >= now_->end()) now_ = nullptr;
+  start_pass();
+  if (now_ == nullptr) use_passed(step);
+  start_pass();
+  if (now_ == nullptr || !now_->has(step) || now_->batch(step).size() > now_->slot_rows)
+    return nullptr;
+  return now_;
+}
+
+template <class T>
+bool StagedSteps::is_ready(const std::future<T>& result) const {
+  if (!result.valid()) return false;
+  if (limits_.always) result.wait();
+  return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+void StagedSteps::draw_next(std::uint64_t from) {
+  drawn_until_ = std::max(drawn_until_, from);
+  if (drawn_until_ >= steps_) return;
+  const std::uint64_t count = std::min(
+      plan_.steps,
+      plan_stage(train_, *draw_, expected_batch_, steps_ - drawn_until_, false, limits_).steps);
+  if (count == 0) return;
+  const BlockedSignals blocked;  // other threads handle signals
+  drawing_ = std::async(std::launch::async, [this, first = drawn_until_, count] {
+    auto group = std::make_shared<Group>();
+    group->first = first;
+    group->slot_rows = plan_.slot_rows;
+    for (std::uint64_t k = 0; k < count && !stop_; ++k) {
+      const std::span<const std::uint32_t> batch = draws_.draw(first + k, *draw_);
+      group->batches.emplace_back(batch.begin(), batch.end());
+    }
+    return group;
+  });
+  drawn_until_ += count;
+}
+
+void StagedSteps::start_pass() {
+  if (ended_ || passing_.valid() || !is_ready(drawing_)) return;
+  const auto file = std::ranges::find_if(files_, [](const auto& f) { return f.use_count() == 1; });
+  if (file == files_.end()) return;
+  std::shared_ptr<Group> group = drawing_.get();
+  group->file = *file;
+  const BlockedSignals blocked;  // other threads handle signals
+  passing_ = std::async(std::launch::async, [this, group = std::move(group)]() mutable {
+    const RowPass pass{.from = *train_.rows,
+                       .lists = group->batches,
+                       .to = *group->file->rows,
+                       .slot_rows = group->slot_rows,
+                       .chunk_bytes = plan_.chunk_bytes};
+    if (!copy_in_one_pass(pass, stop_)) group = nullptr;
+    return std::move(group);
+  });
+  draw_next(drawn_until_);
+}
+
+void StagedSteps::use_passed(std::uint64_t step) {
+  if (!is_ready(passing_)) return;
+  std::shared_ptr<Group> group = passing_.get();
+  // If all steps of the group were made in less time than the pass, by reading row by row, there
+  // are no more passes. If the pass failed, these reads find out whether the file can be read.
+  ended_ = ended_ || group == nullptr || step >= group->end();
+  if (group != nullptr && step < group->end()) now_ = std::move(group);
+  if (ended_)
+    for (std::shared_ptr<File>& file : files_) file.reset();
+}
+
+}  // namespace cudp::cpu

@@ -1,0 +1,137 @@
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kernels/step/recipe.hpp"
+#include "runtime/base/threads.hpp"
+#include "runtime/data/dataset.hpp"
+#include "runtime/data/row_reader.hpp"
+#include "runtime/device/batch_draws.hpp"
+#include "runtime/device/engine.hpp"
+
+namespace cudp::cpu {
+
+/// Sizes that decide how many steps share a pass. Tests use smaller ones.
+struct StageLimits {
+  /// Maximum number of rows that the steps of a pass draw together. Their indices are in memory.
+  std::uint64_t rows = std::uint64_t{1} << 22;
+  /// Maximum size of the memory in which rows are collected before they are written, and minimum
+  /// size of the part of each step [bytes].
+  std::uint64_t chunks = std::uint64_t{1} << 25;
+  std::uint64_t min_chunk = std::uint64_t{1} << 14;
+  /// Uses passes if the limits above allow them, even if reading row by row is faster, and waits
+  /// for them.
+  bool always = false;
+};
+
+/// How the rows of coming steps are copied. All numbers follow from public settings and from the
+/// size of the file, never from a batch.
+struct StagePlan {
+  std::uint64_t steps = 0;  ///< number of steps that share a pass; 0: reading row by row is faster
+  std::uint64_t slot_rows = 0;    ///< capacity of a step
+  std::uint64_t chunk_bytes = 0;  ///< memory in which rows of a step are collected
+  /// Number of steps that read their rows one by one while the first pass is made.
+  std::uint64_t delay = 0;
+  /// Number of steps whose rows are read before they are needed. Passes make the disk slow to
+  /// answer.
+  std::uint64_t ahead = 1;
+
+  /// Returns the memory that passes take [bytes].
+  std::uint64_t memory() const;
+  /// Returns the size of the temporary files [bytes]. row_bytes: size of a row.
+  std::uint64_t disk(std::uint64_t row_bytes) const { return 2 * steps * slot_rows * row_bytes; }
+};
+
+/// Returns the plan for the rows of `train`, which are in a file. draw: how the steps draw.
+/// expected_batch: public expected batch size of all ranks together. steps: number of steps to
+/// come. delayed: whether the steps before the first pass are among them.
+StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_batch,
+                     std::uint64_t steps, bool delayed = true, const StageLimits& limits = {});
+
+/// Sorts the rows of coming steps by step. Where a step draws a small part of a file that is larger
+/// than memory, each row costs a read of its own, and a disk delivers many times more bytes per
+/// second in order than in such reads. So batches of many steps are drawn in advance, and one pass
+/// over the file, in large blocks, copies their rows to a temporary file in which the rows of each
+/// step lie together. There are two such files: while the steps of one are trained, the next pass
+/// fills the other one. The files have no name, only their owner can read them, and they are gone
+/// when the program ends.
+///
+/// A batch depends only on the random key and the step, and nothing is released by drawing it. Rows
+/// are computed with as they are read from the temporary file, once for each step, so the norm and
+/// the sum of a row come from one copy. No result, size of a file or message depends on a batch. A
+/// step with more rows than its capacity, and every step before its pass is done, must read its
+/// rows from the data set's own file.
+class StagedSteps {
+ public:
+  /// Returns null if passes are not faster, or not possible on this disk. Keeps a reference to
+  /// `train`.
+  static std::unique_ptr<StagedSteps> open(const Dataset& train, const EngineSettings& settings,
+                                           const StageLimits& limits = {});
+  ~StagedSteps();
+  StagedSteps(const StagedSteps&) = delete;
+  StagedSteps& operator=(const StagedSteps&) = delete;
+  StagedSteps(StagedSteps&&) = delete;
+  StagedSteps& operator=(StagedSteps&&) = delete;
+
+  /// A temporary file, and the reader of its rows.
+  struct File {
+    std::shared_ptr<const RowFile> rows;
+    std::unique_ptr<RowReader> reader;
+  };
+  /// Consecutive steps whose rows are in a temporary file.
+  struct Group {
+    std::uint64_t first = 0;                          ///< number of the first step
+    std::vector<std::vector<std::uint32_t>> batches;  ///< of each step; ascending
+    std::uint64_t slot_rows = 0;
+    std::shared_ptr<const File> file;
+
+    std::uint64_t end() const { return first + batches.size(); }
+    bool has(std::uint64_t step) const { return step >= first && step < end(); }
+    std::span<const std::uint32_t> batch(std::uint64_t step) const { return batches[step - first]; }
+    /// Returns the index in the file of the first row of a step.
+    std::uint64_t first_row(std::uint64_t step) const { return (step - first) * slot_rows; }
+  };
+
+  const StagePlan& plan() const { return plan_; }
+
+  /// Returns the group that has the rows of a step; null if none has. Starts passes for later
+  /// steps. A group must be kept until its rows have been read.
+  std::shared_ptr<const Group> find(std::uint64_t step, const Draw& draw);
+
+ private:
+  StagedSteps(const Dataset& train, const EngineSettings& settings, const StageLimits& limits);
+
+  /// Draws the batches of the next group, in the background. from: its first step, or later.
+  void draw_next(std::uint64_t from);
+  /// Makes the pass for the group that has been drawn, in the background.
+  void start_pass();
+  /// Uses the group of the last pass from now on, if it has the step or later ones.
+  void use_passed(std::uint64_t step);
+  template <class T>
+  bool is_ready(const std::future<T>& result) const;
+
+  const Dataset& train_;
+  StageLimits limits_;
+  double expected_batch_;
+  std::uint64_t steps_;  ///< of the whole training
+  ThreadTeam team_;      ///< draws in the background
+  BatchDraws draws_;
+  StagePlan plan_;  ///< capacity of the files
+  std::optional<Draw> draw_;
+  bool ended_ = false;  ///< whether no more passes are made
+  std::array<std::shared_ptr<File>, 2> files_;
+  std::uint64_t drawn_until_ = 0;  ///< end of the last group that was drawn or is being drawn
+  std::shared_ptr<const Group> now_;
+  std::atomic<bool> stop_ = false;
+  std::future<std::shared_ptr<Group>> drawing_;
+  std::future<std::shared_ptr<Group>> passing_;  ///< null if the pass failed
+};
+
+}  // namespace cudp::cpu
