@@ -2,6 +2,7 @@
 // Runs the built program as a user does.
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -26,14 +27,20 @@ struct Finished {
   std::string err;
 };
 
-/// While this object lives, keeps the scripts that are passed to the tests' gnuplot.
+/// While this object lives, gnuplot is the tests' (tests/support/gnuplot), and the scripts that are
+/// passed to it are kept.
 class DrawnPictures {
  public:
   explicit DrawnPictures(std::string folder) : folder_(std::move(folder)) {
     std::filesystem::create_directories(folder_);
     ::setenv("CUDP_DRAWN", folder_.c_str(), 1);
+    const std::string gnuplot = golden_file("").parent_path().parent_path() / "support/gnuplot";
+    ::setenv("PATH", (gnuplot + ":" + path_).c_str(), 1);
   }
-  ~DrawnPictures() { ::unsetenv("CUDP_DRAWN"); }
+  ~DrawnPictures() {
+    ::unsetenv("CUDP_DRAWN");
+    ::setenv("PATH", path_.c_str(), 1);
+  }
   DrawnPictures(const DrawnPictures&) = delete;
   DrawnPictures& operator=(const DrawnPictures&) = delete;
 
@@ -44,6 +51,7 @@ class DrawnPictures {
 
  private:
   std::string folder_;
+  std::string path_ = std::getenv("PATH");
 };
 
 /// Returns whether the process has a handler for the signal.
