@@ -240,7 +240,7 @@ TEST_F(UnitsCli, OfARunCannotBeChangedOnTheWay) {
                                 "--delta",
                                 "1e-5",
                                 "--epsilon",
-                                "3",
+                                "8",
                                 "--model",
                                 "logistic",
                                 "--batch",
