@@ -1,8 +1,6 @@
 #pragma once
-#include <chrono>
 #include <filesystem>
 #include <string>
-#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -58,17 +56,28 @@ class CliCrash : public testing::Test {
       }
       return false;
     };
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!reached() && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    wait_until(reached);
+  }
+
+  /// Starts a run and sends it the signal when it has a checkpoint at this step or a later one. On
+  /// a loaded machine the run may be complete before the signal arrives: then starts it again.
+  /// Returns how the run ended.
+  Finished signal_at(const Arguments& run, const std::string& out, int step, int signal) const {
+    for (int attempt = 0; attempt < 10; ++attempt) {
+      CudpProcess process(folder_, run);
+      wait_for_step(out, step);
+      process.signal(signal);
+      const Finished f = process.wait();
+      if (!std::filesystem::exists(folder_ / (out + "/private/result.json"))) return f;
+      std::filesystem::remove_all(folder_ / out);
+    }
+    ADD_FAILURE() << "the run was always complete before the signal arrived";
+    return {};
   }
 
   /// Starts a run and kills it when it has a checkpoint at this step or a later one.
   void interrupt_at(const std::string& out, int step) const {
-    CudpProcess process(folder_, training(out));
-    wait_for_step(out, step);
-    process.signal(SIGKILL);
-    ASSERT_EQ(process.wait().exit, -1);
+    ASSERT_EQ(signal_at(training(out), out, step, SIGKILL).exit, -1);
     ASSERT_TRUE(std::filesystem::exists(folder_ / (out + "/private/key")));
   }
 

@@ -1,11 +1,10 @@
 #pragma once
 // Runs the built program as a user does.
-#include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fcntl.h>
@@ -17,6 +16,7 @@
 #include "tests/support/arguments.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_files.hpp"
+#include "tests/support/wait_until.hpp"
 
 namespace cudp {
 
@@ -26,14 +26,20 @@ struct Finished {
   std::string err;
 };
 
-/// While this object lives, keeps the scripts that are passed to the tests' gnuplot.
+/// While this object lives, gnuplot is the tests' (tests/support/gnuplot), and the scripts that are
+/// passed to it are kept.
 class DrawnPictures {
  public:
   explicit DrawnPictures(std::string folder) : folder_(std::move(folder)) {
     std::filesystem::create_directories(folder_);
     ::setenv("CUDP_DRAWN", folder_.c_str(), 1);
+    const std::string gnuplot = golden_file("").parent_path().parent_path() / "support/gnuplot";
+    ::setenv("PATH", (gnuplot + ":" + path_).c_str(), 1);
   }
-  ~DrawnPictures() { ::unsetenv("CUDP_DRAWN"); }
+  ~DrawnPictures() {
+    ::unsetenv("CUDP_DRAWN");
+    ::setenv("PATH", path_.c_str(), 1);
+  }
   DrawnPictures(const DrawnPictures&) = delete;
   DrawnPictures& operator=(const DrawnPictures&) = delete;
 
@@ -44,6 +50,7 @@ class DrawnPictures {
 
  private:
   std::string folder_;
+  std::string path_ = std::getenv("PATH");
 };
 
 /// Returns whether the process has a handler for the signal.
@@ -80,10 +87,16 @@ class CudpProcess {
   pid_t id() const { return child_; }
   void signal(int number) const { ::kill(child_, number); }
 
-  /// Waits until the process handles the signal, for a minute at most.
+  /// Returns whether the process has ended.
+  bool has_ended() const {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid == child_;
+  }
+
+  /// Waits until the process handles the signal or has ended.
   void wait_for_handler(int number) const {
-    for (int i = 0; i < 60000 && !hears(child_, number); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    wait_until([&] { return hears(child_, number) || has_ended(); });
   }
 
   Finished wait() {

@@ -1,14 +1,11 @@
 #pragma once
 // Runs of the built program with held-out rows: on a table with units, and on one with a target.
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <iterator>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -60,16 +57,9 @@ class HoldoutRuns : public testing::Test {
   }
   Finished resume(const Arguments& more = {}) const {
     CudpProcess process(folder_, with({"train", "--resume", folder_ / "run"}, more));
-    std::atomic<bool> ended = false;
-    std::thread watch([&] {  // what goes on where it should be refused would not end
-      for (int i = 0; i < 200 && !ended; ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      if (!ended) process.signal(SIGKILL);
-    });
-    const Finished f = process.wait();
-    ended = true;
-    watch.join();
-    return f;
+    // A run that continues although it should be refused would not end.
+    if (!wait_until([&] { return process.has_ended(); })) process.signal(SIGKILL);
+    return process.wait();
   }
   nlohmann::json json(const std::string& name) const {
     return nlohmann::json::parse(content_of(folder_ / ("run/" + name)));
@@ -83,8 +73,7 @@ class HoldoutRuns : public testing::Test {
       const std::string name = newest_checkpoint_file(folder_ / "run").filename().string();
       return name.empty() ? 0 : std::stoi(name.substr(11));
     };
-    for (int i = 0; i < 20'000 && steps() < 10; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    wait_until([&] { return steps() >= 10; });
     process.signal(SIGKILL);
     process.wait();
     ASSERT_GE(steps(), 10);

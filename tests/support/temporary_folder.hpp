@@ -3,11 +3,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 
-#include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -30,10 +31,16 @@ inline std::filesystem::path parent_of_test_folders() {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    // A killed process leaves its folder behind, and a later one may get its number.
-    std::string name = (parent_of_test_folders() / "cudp-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
+    // Random, since a killed process leaves its folder behind, and of letters that make no word or
+    // number, since tests look for words and numbers in output that has the path.
+    std::random_device random;
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+      std::string name = "cudp-test-";
+      for (int i = 0; i < 6; ++i) name += "jkqvwxz"[random() % 7];
+      path_ = parent_of_test_folders() / name;
+      if (::mkdir(path_.c_str(), 0700) == 0) return;
+    }
+    throw std::runtime_error("no temporary folder");
   }
   ~TemporaryFolder() {
     std::error_code ignored;

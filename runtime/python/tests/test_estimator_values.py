@@ -33,7 +33,8 @@ def test_estimators_quote_no_rows_and_no_type_of_lists():
 
 def test_wide_bounds_warn_for_no_row():
     pytest.importorskip("sklearn")
-    public = {"epsilon": 3.0, "delta": 1e-5, "classes": [0, 1], "batch_size": 8, "epochs": 1, "threads": 1}
+    public = {"epsilon": 3.0, "delta": 1e-5, "classes": [0, 1], "batch_size": 8, "epochs": 1, "threads": 1,
+              "size_is_public": True}
     for value in (0.0, 8e307):
         x = np.zeros((40, 2))
         x[0] = value

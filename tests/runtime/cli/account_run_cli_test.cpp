@@ -1,6 +1,7 @@
 // cudp account of a run: its certificate in sentences, and under other settings.
 #include <cmath>
 #include <fstream>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,12 @@ class AccountRun : public testing::Test {
 };
 
 TEST_F(AccountRun, IsExplainedInSentences) {
-  ASSERT_EQ(cudp(training("run", {"--epsilon", "1", "--epochs", "2"})).exit, 0);
+  int attempts = 0;
+  do {  // until the noisy row count is not by chance the true one, which is not to be shown
+    ASSERT_LT(attempts++, 10);
+    fs::remove_all(folder_ / "run");
+    ASSERT_EQ(cudp(training("run", {"--epsilon", "1", "--epochs", "2"})).exit, 0);
+  } while (certificate("run")["size_release"]["noisy_size"] == 613);
   const Finished f = cudp({"account", folder_ / "run"});
   ASSERT_EQ(f.exit, 0) << f.err;
   std::string flat;  // sentences go over several lines
@@ -57,7 +63,10 @@ TEST_F(AccountRun, IsExplainedInSentences) {
         "drawn with probability 0.", "Settings that were chosen by looking at other runs"})
     EXPECT_NE(flat.find(part), std::string::npos) << part << "\n" << flat;
   EXPECT_EQ(flat.find("NOT for release"), std::string::npos);
-  EXPECT_EQ(f.out.find("613"), std::string::npos) << "the true number of rows";
+  // Digits of other numbers are random.
+  EXPECT_FALSE(std::regex_search(f.out, std::regex("(^|[^0-9.])613([^0-9.]|[.][^0-9]|$)")))
+      << "the true number of rows\n"
+      << f.out;
   // The folder, its release and the file alone say the same.
   for (const char* const place : {"run/release", "run/release/privacy.json"})
     EXPECT_EQ(cudp({"account", folder_ / place}).out, f.out) << place;

@@ -199,10 +199,7 @@ TEST_F(CliCrash, AResumeMayRepeatTheCommandThatStartedTheRun) {
 
 TEST_F(CliCrash, AnInterruptLeavesACheckpointAndSaysHowToGoOn) {
   ASSERT_EQ(run_cudp(folder_, training("whole")).exit, 0);
-  CudpProcess process(folder_, training("run"));
-  wait_for_step("run", 30);
-  process.signal(SIGTERM);
-  const Finished f = process.wait();
+  const Finished f = signal_at(training("run"), "run", 30, SIGTERM);
   EXPECT_EQ(f.exit, 75);
   EXPECT_EQ(f.out, "");
   EXPECT_NE(f.err.find("continue with: cudp train --resume " + (folder_ / "run")),

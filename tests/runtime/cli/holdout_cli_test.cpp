@@ -1,7 +1,9 @@
 // Hold-outs from the command line: what is published of held-out rows and what stays private, and
 // what is refused.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -20,13 +22,6 @@ using Json = nlohmann::json;
 
 using HoldoutCli = HoldoutRuns;
 
-/// The exact figure is within bounds of twice the width, so that none is missed by chance.
-void expect_about(const Json& bar, double exact) {
-  const auto low = bar["low"].get<double>(), high = bar["high"].get<double>();
-  EXPECT_LE(low - (high - low) / 2.0, exact) << bar;
-  EXPECT_GE(high + (high - low) / 2.0, exact) << bar;
-}
-
 TEST_F(HoldoutCli, PublishesNoisyFiguresWithBarsAndKeepsExactOnesPrivate) {
   const Finished f = train("visits.csv", with(kHoldoutBudget, {"--steps", "20"}));
   ASSERT_EQ(f.exit, 0) << f.err;
@@ -40,21 +35,41 @@ TEST_F(HoldoutCli, PublishesNoisyFiguresWithBarsAndKeepsExactOnesPrivate) {
   EXPECT_EQ(c["holdout"]["epsilon"], 1.0);
   const Json figures = json("release/holdout.json");
   EXPECT_EQ(figures["classes"], Json::parse(R"(["no", "yes"])"));
-  double all = 0.0;
-  for (const Json& row : figures["confusion"])
-    for (const Json& n : row) all += n.get<double>();
   const Json exact = json("private/evaluation.json");
   const auto rows = exact["test_examples"].get<double>();
-  EXPECT_NEAR(all, rows, 6.0 * 2.0 * c["holdout"]["sigma"].get<double>());
+  // Noise of six standard deviations has probability 2e-9.
+  const double tolerance = 6.0 * c["holdout"]["sigma"].get<double>();
+  double all = 0.0, right = 0.0;
+  for (std::size_t i = 0; i < 2; ++i)
+    for (std::size_t j = 0; j < 2; ++j) {
+      const auto noisy = figures["confusion"][i][j].get<double>();
+      EXPECT_NEAR(noisy, exact["confusion"][i][j].get<double>(), tolerance);
+      all += noisy;
+      right += i == j ? noisy : 0.0;
+    }
+  EXPECT_NEAR(all, rows, 2.0 * tolerance);
   EXPECT_NE(all, rows);
-  // A quarter of up to 3,000 rows, in units of two.
-  EXPECT_NEAR(rows / c["size_release"]["noisy_size"].get<double>(), 1.0 / 3.0, 0.1);
+  // A quarter of the persons, of whom up to two rows each are used. The others are counted.
+  std::map<std::string, double> used;
+  for (const std::string& line : lines_of(content_of(folder_ / "visits.csv")))
+    if (line.starts_with("p")) {
+      double& of_person = used[line.substr(0, line.find(','))];
+      of_person = std::fmin(of_person + 1.0, 2.0);
+    }
+  double used_rows = 0.0, variance = 0.0;
+  for (const auto& [who, n] : used) {
+    used_rows += n;
+    variance += 0.25 * 0.75 * n * n;
+  }
+  EXPECT_NEAR(rows, 0.25 * used_rows, 6.0 * std::sqrt(variance));
+  EXPECT_NEAR(c["size_release"]["noisy_size"].get<double>(), used_rows - rows,
+              6.0 * c["size_release"]["noise_std"].get<double>());
   for (const Json& bar : figures["bars"]) {
     const auto low = bar["low"].get<double>(), high = bar["high"].get<double>();
     EXPECT_LE(low, bar["value"].get<double>());
     EXPECT_LE(bar["value"].get<double>(), high);
     if (bar["metric"] != "accuracy") continue;
-    expect_about(bar, exact["test_accuracy"].get<double>());
+    EXPECT_NEAR(bar["value"].get<double>(), std::clamp(right / all, low, high), 1e-9);
   }
   EXPECT_EQ(json("private/result.json")["epsilon"], 2.0);
   EXPECT_EQ(json("private/result.json")["training_epsilon"], 2.0);
@@ -142,8 +157,24 @@ TEST_F(HoldoutCli, OfATargetAreNoisyErrors) {
   const Json figures = json("release/holdout.json");
   EXPECT_EQ(figures["releases"], 4);
   const Json exact = json("private/evaluation.json");
+  const auto number = [](const Json& of, const char* name) { return of[name].get<double>(); };
+  const double width = 40.0, count = number(exact, "test_examples");
+  const double mae = number(exact, "mae") / width, rmse = number(exact, "rmse") / width;
+  // Noise of six standard deviations has probability 2e-9.
+  const double tolerance = 6.0 * number(figures, "noise_std");
+  const Json& sums = figures["sums_over_width"];
+  EXPECT_NEAR(number(sums, "rows"), count, tolerance);
+  EXPECT_NEAR(number(sums, "absolute_errors"), count * mae, tolerance);
+  EXPECT_NEAR(number(sums, "squared_errors"), count * rmse * rmse, tolerance);
+  ASSERT_EQ(figures["bars"].size(), 2u);
   for (const Json& bar : figures["bars"]) {
-    expect_about(bar, exact[bar["metric"].get<std::string>()].get<double>());
+    const bool is_rmse = bar["metric"] == "rmse";
+    const double mean = std::clamp(
+        number(sums, is_rmse ? "squared_errors" : "absolute_errors") / number(sums, "rows"), 0.0,
+        1.0);
+    EXPECT_NEAR(number(bar, "value"), width * (is_rmse ? std::sqrt(mean) : mean), 1e-6);
+    EXPECT_LE(number(bar, "low"), number(bar, "value"));
+    EXPECT_LE(number(bar, "value"), number(bar, "high"));
   }
   EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 0);
 }

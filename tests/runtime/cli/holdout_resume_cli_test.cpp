@@ -1,13 +1,11 @@
 // Hold-outs over crashes and fresh keys: no row moves from one part to the other, and figures are
 // made of one noise once.
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <iterator>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -33,11 +31,16 @@ TEST_F(HoldoutResume, MoveNoRowUnderAFreshKey) {
   ASSERT_EQ(before.size(), 8u);
   EXPECT_NE(before, std::vector<std::uint32_t>(8, 0));
   CudpProcess process(folder_, {"train", "--resume", folder_ / "run", "--fresh-noise", "--quiet"});
-  std::this_thread::sleep_for(std::chrono::seconds(2));
+  // Its first checkpoint under the new key follows the message.
+  const auto is_renewed = [&] {
+    return content_of(folder_ / "run/private/log.txt").find("with a new key") != std::string::npos;
+  };
+  EXPECT_TRUE(wait_until(is_renewed));
+  const auto then = newest_checkpoint_file(folder_ / "run");
+  EXPECT_TRUE(wait_until([&] { return newest_checkpoint_file(folder_ / "run") != then; }));
   process.signal(SIGKILL);
   process.wait();
   EXPECT_EQ(split_key(), before);
-  EXPECT_NE(content_of(folder_ / "run/private/log.txt").find("with a new key"), std::string::npos);
 }
 
 TEST_F(HoldoutResume, AreRefusedWhereTheirCoinsAreLost) {

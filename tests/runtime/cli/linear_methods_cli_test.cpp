@@ -1,7 +1,6 @@
 // Output perturbation, objective perturbation and PrivGene from the command line to their
 // certificates, and through crashes.
 #include <cmath>
-#include <thread>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -32,8 +31,7 @@ class CliLinear : public testing::TestWithParam<const char*> {
   /// Kills the run as soon as its folder is there.
   void run_and_kill(const std::string& out, const std::vector<std::string>& flags) const {
     CudpProcess process(folder_, flags);
-    for (int i = 0; i < 100'000 && !fs::exists(folder_ / (out + "/private/ledger")); ++i)
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    wait_until([&] { return fs::exists(folder_ / (out + "/private/ledger")); });
     process.signal(SIGKILL);
     process.wait();
   }

@@ -1,5 +1,4 @@
 // Every method from the command line to its certificate, and through a crash.
-#include <thread>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -42,8 +41,7 @@ class CliMethods : public testing::TestWithParam<MethodRun> {
       const std::string name = newest_checkpoint_file(folder_ / out).filename().string();
       return !name.empty() && std::stoi(name.substr(11)) >= 10;
     };
-    for (int i = 0; i < 100'000 && !begun(); ++i)
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    wait_until(begun);
     process.signal(SIGKILL);
     process.wait();
   }

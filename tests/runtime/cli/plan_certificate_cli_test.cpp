@@ -35,8 +35,7 @@ class PlanCertificate : public testing::TestWithParam<Case> {
   void kill(const std::vector<std::string>& arguments, const Reached& reached) const {
     for (int attempt = 0; attempt < 10; ++attempt) {
       CudpProcess process(folder_, arguments);
-      for (int i = 0; i < 50'000 && !reached(); ++i)
-        std::this_thread::sleep_for(std::chrono::microseconds(200));
+      wait_until(reached);
       process.signal(SIGKILL);
       process.wait();
       if (!fs::exists(folder_ / "run/private/result.json")) return;

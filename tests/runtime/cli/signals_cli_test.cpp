@@ -15,16 +15,6 @@ namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-template <class Condition>
-bool soon(const Condition& condition, std::chrono::milliseconds within) {
-  const auto end = std::chrono::steady_clock::now() + within;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
-
 /// Files and folders that are not whole yet have such names.
 std::vector<std::string> unfinished_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -43,13 +33,14 @@ class CliSignals : public CliCrash {
   Arguments short_training(const std::string& out) const {
     return with(training(out), {"--steps", "40"});
   }
-  /// A table that takes a while to read.
+  /// Writes a table of 64 MiB, which takes 0.8 s to read: ten times as long as the tests wait
+  /// before they send a signal.
   void write_large_table() const {
     std::string rows = content_of(table_.table);
     const std::string header = rows.substr(0, rows.find('\n') + 1);
     const std::string block = rows.substr(header.size());
     rows = header;
-    while (rows.size() < (std::size_t{16} << 20)) rows += block;
+    while (rows.size() < (std::size_t{64} << 20)) rows += block;
     write_text(folder_ / "large.csv", rows);
   }
   Arguments large_training(const Arguments& more = {}) const {
@@ -86,7 +77,7 @@ TEST_F(CliSignals, WhileDataLoadEachEndsWithTryAgain) {
   int offset = 0;
   for (const int signal : kSignals) {
     CudpProcess process(folder_, large_training());
-    soon([&] { return hears(process.id(), signal); }, std::chrono::milliseconds(500));
+    process.wait_for_handler(signal);
     std::this_thread::sleep_for(std::chrono::milliseconds(offset));
     offset += 30;
     process.signal(signal);
@@ -103,7 +94,7 @@ TEST_F(CliSignals, WhileDataLoadOnSeveralRanks) {
   write_large_table();
   for (const int signal : {SIGTERM, SIGHUP}) {
     CudpProcess process(folder_, large_training({"--ranks", "2"}));
-    soon([&] { return hears(process.id(), signal); }, std::chrono::milliseconds(500));
+    process.wait_for_handler(signal);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     process.signal(signal);
     const Finished f = process.wait();
@@ -124,10 +115,7 @@ TEST_F(CliSignals, AnIgnoredHangUpStaysIgnored) {
 }
 
 TEST_F(CliSignals, AHangUpInTrainingLeavesACheckpoint) {
-  CudpProcess process(folder_, training("run"));
-  wait_for_step("run", 30);
-  process.signal(SIGHUP);
-  const Finished f = process.wait();
+  const Finished f = signal_at(training("run"), "run", 30, SIGHUP);
   EXPECT_EQ(f.exit, 75);
   EXPECT_NE(f.err.find("interrupted at step"), std::string::npos) << f.err;
   EXPECT_EQ(lines_of(f.err).size(), 1u) << f.err;
@@ -151,11 +139,11 @@ TEST_F(CliSignals, WhileTheReleaseIsWrittenItCanBeResumed) {
     ::setenv("PATH", ((folder_ / "bin") + ":" + path).c_str(), 1);
     CudpProcess process(folder_, short_training("run"));
     ::setenv("PATH", path.c_str(), 1);
-    ASSERT_TRUE(soon([&] { return fs::exists(drawing); }, std::chrono::seconds(20)));
+    ASSERT_TRUE(wait_until([&] { return fs::exists(drawing); }));
     for (const char* name : {"run/release/model.safetensors", "run/release/privacy.json"})
-      EXPECT_TRUE(soon([&] { return file(name) == file("whole" + std::string(name).substr(3)); },
-                       std::chrono::seconds(20)))
-          << name;
+      EXPECT_TRUE(wait_until([&] {
+        return file(name) == file("whole" + std::string(name).substr(3));
+      })) << name;
     process.signal(signal);
     const Finished f = process.wait();
     for (const std::string& id : lines_of(content_of(started)))
@@ -188,7 +176,7 @@ TEST_F(CliSignals, AtAnyMomentTheSameCommandEndsTheSame) {
   constexpr int kTimes = 6;
   for (int i = 0; i < kTimes; ++i) {
     CudpProcess process(folder_, job);
-    soon([&] { return hears(process.id(), SIGTERM); }, std::chrono::milliseconds(500));
+    process.wait_for_handler(SIGTERM);
     std::this_thread::sleep_for(whole * i / kTimes);
     process.signal(kSignals[i % 4]);
     const Finished f = process.wait();

@@ -144,9 +144,7 @@ TEST_F(TableDefaultsCli, AResumeHasTheSettingsThatTheRunBeganWith) {
   ASSERT_EQ(run_cudp(folder_, training("whole", seeded)).exit, 0);
   {
     CudpProcess process(folder_, training("killed", seeded));
-    for (int tries = 0; tries < 20'000 && newest_checkpoint_file(folder_ / "killed").empty();
-         ++tries)
-      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    wait_until([&] { return !newest_checkpoint_file(folder_ / "killed").empty(); });
     process.signal(SIGKILL);
     ASSERT_EQ(process.wait().exit, -1) << "it must not be finished";
   }

@@ -1,7 +1,6 @@
 // Regression from a table to predictions: a target with public bounds, both losses, the metrics,
 // and what is refused.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -9,7 +8,6 @@
 #include <random>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -274,8 +272,7 @@ TEST_F(TargetCli, AResumeWithOtherBoundsIsRefused) {
                                 "1",
                                 "--seed",
                                 "7"});
-  for (int i = 0; i < 60'000 && newest_checkpoint_file(folder_ / "run").empty(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_until([&] { return !newest_checkpoint_file(folder_ / "run").empty(); });
   process.signal(SIGKILL);
   process.wait();
   ASSERT_FALSE(newest_checkpoint_file(folder_ / "run").empty());

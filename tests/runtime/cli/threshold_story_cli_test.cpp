@@ -164,15 +164,23 @@ TEST(ThresholdStory, TheGuidesCommandsLeadFromACsvToAJudgedThreshold) {
 
   const auto today = rows_of(content_of(folder / "predictions.csv"));
   ASSERT_EQ(today.size(), 40u);
-  for (const auto& row : today)
+  // Where a row is at the threshold rounding decides, since no seed fixes the model.
+  const auto is_decided = [&](const std::map<std::string, std::string>& row) {
+    return std::fabs(std::stod(row.at("p_yes")) / std::stod(threshold) - 1.0) > 1e-5;
+  };
+  for (const auto& row : today) {
+    if (!is_decided(row)) continue;
     EXPECT_EQ(row.at("prediction"),
               std::stod(row.at("p_yes")) >= std::stod(threshold) ? "yes" : "no");
+  }
   if (!python.empty()) {
     const auto other = rows_of(content_of(folder / "without_cudp.csv"));
     ASSERT_EQ(other.size(), today.size());
     for (std::size_t i = 0; i < today.size(); ++i) {
       EXPECT_EQ(other[i].at("id"), today[i].at("id"));
-      EXPECT_EQ(other[i].at("prediction"), today[i].at("prediction"));
+      if (is_decided(today[i])) {
+        EXPECT_EQ(other[i].at("prediction"), today[i].at("prediction"));
+      }
       EXPECT_NEAR(std::stod(other[i].at("p_yes")), std::stod(today[i].at("p_yes")), 1e-6);
     }
   }

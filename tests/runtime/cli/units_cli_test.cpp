@@ -1,12 +1,10 @@
 // Units of privacy from the command line: what a certificate says of them, what they cost, every
 // method with them, what is refused, and that no unit's text leaves.
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -240,7 +238,7 @@ TEST_F(UnitsCli, OfARunCannotBeChangedOnTheWay) {
                                 "--delta",
                                 "1e-5",
                                 "--epsilon",
-                                "3",
+                                "8",
                                 "--model",
                                 "logistic",
                                 "--batch",
@@ -258,8 +256,7 @@ TEST_F(UnitsCli, OfARunCannotBeChangedOnTheWay) {
                                 "--quiet",
                                 "--out",
                                 folder_ / "run"});
-  for (int i = 0; i < 20'000 && newest_checkpoint_file(folder_ / "run").empty(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_until([&] { return !newest_checkpoint_file(folder_ / "run").empty(); });
   process.signal(SIGKILL);
   process.wait();
   ASSERT_FALSE(newest_checkpoint_file(folder_ / "run").empty());

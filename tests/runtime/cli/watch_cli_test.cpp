@@ -99,11 +99,9 @@ TEST_F(CliWatch, ALogOfJsonHasALineAMessage) {
 }
 
 TEST_F(CliWatch, AResumedRunContinuesItsEvents) {
-  CudpProcess process(folder_,
-                      with(training("run"), {"--tensorboard", folder_ / "board", "--log-json"}));
-  wait_for_step("run", 40);
-  process.signal(SIGTERM);
-  const Finished stopped = process.wait();
+  const Finished stopped =
+      signal_at(with(training("run"), {"--tensorboard", folder_ / "board", "--log-json"}), "run",
+                40, SIGTERM);
   ASSERT_EQ(stopped.exit, 75) << stopped.err;
   const auto last = log_lines(stopped.err).back();
   EXPECT_EQ(last["level"], "error");

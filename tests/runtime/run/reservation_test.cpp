@@ -212,7 +212,8 @@ TEST(Reservation, ARunInProgressCountsByItsEpsilonUnlessAllIsPlanned) {
   for (const std::string method : {"dpis", "dpsgd"}) {
     const TemporaryFolder dir;
     Reporter reporter(Reporter::Silent{});
-    const auto run = start_charged({.out = dir / "run", .budgets = {}, .method = method}, reporter);
+    const auto run = start_charged(
+        {.out = dir / "run", .epsilon = 3.0, .budgets = {}, .method = method}, reporter);
     const std::string text = read_file(dir / "run/release/privacy.json");
     const privacy::RunSpending spending =
         spending_of(nlohmann::json::parse(text), verify::read_stated_numbers(text), "run");

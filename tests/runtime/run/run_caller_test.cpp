@@ -30,9 +30,7 @@ class StoppingCaller final : public RunCaller {
  public:
   explicit StoppingCaller(std::size_t rows) : rows_(rows) {}
   bool interrupts() override {
-    struct sigaction now {};
-    sigaction(SIGINT, nullptr, &now);
-    handler_unchanged = handler_unchanged && now.sa_handler == SIG_DFL;
+    handler_unchanged = handler_unchanged && handler() == handler_;
     return seen.size() >= rows_;
   }
   void measured(const std::vector<MetricsRow>& rows) override { seen = rows; }
@@ -41,7 +39,15 @@ class StoppingCaller final : public RunCaller {
   bool handler_unchanged = true;
 
  private:
+  using Handler = void (*)(int);
+  static Handler handler() {
+    struct sigaction now {};
+    sigaction(SIGINT, nullptr, &now);
+    return now.sa_handler;
+  }
+
   std::size_t rows_;
+  Handler handler_ = handler();  ///< SIG_IGN if a shell runs the test in the background
 };
 
 Settings called_settings(const std::string& out) {
