@@ -27,7 +27,7 @@ FOLDER = BUILD / "mutants"
 ROWS = "FusedKernels.*:All/Fused*/*softmax:All/Fused*/*mlp:All/Fused*/svm"  # those of dense rows
 KERNELS = "CudaKernel.*:FusedKernels.*:CudaPatch*:*CudaProduct*:*Cancelling*:CudaScatter*:All/FusedStep*:All/FusedTransformed*"
 TENSOR = "CudaKernel.ATensorCore*:CudaKernel.OperandsAre*:CudaPatch*:*CudaProduct*tf32:CudaScatter*"
-FINISH = "CudaKernel.Finish*:CudaKernel.TheCursor*:*Release*"
+FINISH = "CudaKernel.Finish*:CudaKernel.TheCursor*:CudaKernel.TheEndOf*:*Release*"
 RANDOM = "*Random*:*RoundedNormal*:*Sample*:*Update*"
 SMALL_ENGINES = "All/CudaEngine.*/mlp*:All/CudaEngine.*/logistic*:All/CudaEngine.*/mixed*"
 ENGINE = "All/CudaEngine.*mlp*:All/CudaEngine.*cnn*"
@@ -157,6 +157,9 @@ SOURCE_MUTANTS = [
     ("a stalled step updated twice", "kernels/step/finish.cuh",
      "atomicAdd(&a.cursor->pending, 1u);\n          continue;", "atomicAdd(&a.cursor->pending, 1u);", FINISH),
     ("a pair completed twice", "kernels/step/finish.cuh", "    atomicAdd(bits, 0u - bit);\n", "", FINISH),
+    ("the next step started by the first block", "kernels/step/sample.cuh", "+ 1 != gridDim.x) return;", "!= 0) return;", FINISH),
+    ("no fence before a block is counted", "kernels/step/sample.cuh", "  __threadfence();\n  if (atomicAdd", "  if (atomicAdd", FINISH),
+    ("no fence after the last block is counted", "kernels/step/sample.cuh", "  __threadfence();\n  c.blocks_done", "  c.blocks_done", FINISH),
     ("steps go on after one that waits", "kernels/step/step_cursor.hpp", "return c.pending != 0 || c.oversized_batch != 0", "return c.oversized_batch != 0", FINISH),
     ("the number of a thread along y", "kernels/fused/candidates.cuh", "mov.u32 %0, %%tid.x;", "mov.u32 %0, %%tid.y;", KERNELS + ":" + ENGINE),
 ]

@@ -1,6 +1,7 @@
 #pragma once
 #include "kernels/random/rounded_normal.cuh"
 #include "kernels/step/finish.hpp"
+#include "kernels/step/sample.cuh"
 #include "kernels/step/tally.cuh"
 #include "kernels/step/update.cuh"
 
@@ -89,6 +90,7 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   unsigned blocks = gridDim.x;
   if (a.unfinished.tally.total != nullptr && blockIdx.x == --blocks) {
     finish_tally(a, &partial[0]);
+    start_next_step(a.next);
     return;
   }
   const StepScalars scalars = a.cursor->scalars;
@@ -112,6 +114,7 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
       release_pair<kind>(a, scalars, grid, i, tried, 0, 0);
     }
   }
+  start_next_step(a.next);
 }
 
 /// Partial sums of two numbers of a gradient, those whose noise is the same pair of rounded
@@ -163,6 +166,7 @@ __global__ void __launch_bounds__(kSlabThreads, 640 / kSlabThreads)
   unsigned blocks = gridDim.x;
   if (a.unfinished.tally.total != nullptr && blockIdx.x == --blocks) {
     finish_tally(a, &partial[0]);
+    start_next_step(a.next);
     return;
   }
   const StepScalars scalars = a.cursor->scalars;
@@ -202,6 +206,7 @@ __global__ void __launch_bounds__(kSlabThreads, 640 / kSlabThreads)
     }
     __syncthreads();  // the next iteration overwrites `shares`
   }
+  start_next_step(a.next);
 }
 
 // Releases pairs that the host decided. grid, block: any, one thread per pair. smem: none.

@@ -1,6 +1,7 @@
 #pragma once
 // End of a step on a device, in one pass over the parameters: completes the sum of the batch, adds
-// noise, which makes it public, and takes the optimizer's step.
+// noise, which makes it public, and takes the optimizer's step. It also starts the next step, if
+// that step's batch was drawn ahead.
 //
 // Noise is computed in pairs of rounded normals. For a few pairs, double precision cannot decide
 // what an exact value rounds to (random/rounded_normal_math.hpp). The numbers of such an undecided
@@ -16,6 +17,7 @@
 #include "kernels/common/launch.hpp"
 #include "kernels/random/rounded_normal.hpp"
 #include "kernels/step/block_sums.hpp"
+#include "kernels/step/sample.hpp"
 #include "kernels/step/step_cursor.hpp"
 #include "kernels/step/tally.hpp"
 #include "kernels/step/update.hpp"
@@ -47,6 +49,7 @@ struct FinishStep {
   UpdateArgs update;  ///< update of the numbers if released is null; its own `released` is unused
   bool by_pairs;      ///< one pair per thread; otherwise one generator block per thread
   ListedStep* list = nullptr;  ///< [steps of the run]; null if the clipping norm is fixed
+  NextStep next{};             ///< the step to start; not with `released`
 };
 
 /// Pair of noise numbers (rounded normals) whose rounding a device could not decide, as computed by
@@ -87,6 +90,11 @@ inline void validate(const FinishStep& a) {
   expect(a.cursor && a.sum && a.undecided && a.n > 0, "finish: expected pointers and n > 0");
   expect(a.released != nullptr || (a.update.parameters && a.update.end == a.n),
          "finish: expected `released`, or parameters to update");
+  expect(
+      a.next.drawn == nullptr || (a.released == nullptr && a.next.space.cursor == a.cursor &&
+                                  a.next.space.list && a.next.space.count && a.next.batches.range &&
+                                  a.next.batches.counts && a.next.batches.examples),
+      "finish: expected a next step only after an update, with pointers");
   validate(a.unfinished.sums);
   expect(a.unfinished.sums.slabs == nullptr || a.by_pairs, "finish: slabs are finished by pairs");
   if (a.unfinished.tally.total != nullptr) validate(a.unfinished.tally);

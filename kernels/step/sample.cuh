@@ -2,8 +2,9 @@
 // Poisson sampling and random allocation (sample.hpp) in two kernels on one stream. The first
 // writes flags and the number of drawn examples of each tile. The second writes the drawn indices
 // at their offsets, after those of earlier tiles. There are no atomics: the batch is ascending for
-// any launch shape. Nothing returns to the host. If a step is recorded, it is started by the second
-// kernel or, if its batch was drawn ahead, by a third one.
+// any launch shape. Nothing returns to the host. In a recorded step the second kernel also starts
+// the step. A step whose batch was drawn ahead is started by the last kernel of the step before
+// (finish.cuh), or, if there is no such step, by begin_step_kernel.
 #include <cstdint>
 
 #include "kernels/common/simt.cuh"
@@ -263,8 +264,8 @@ __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, st
 // steps. block: whole warps up to 1024 threads. static smem: one word per warp.
 __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
   CUDP_SHARED(std::uint32_t, partial, [1024 / kWarp]);
-  if (space.first != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
-    *space.first = a.stream.step;
+  if (space.range != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
+    *space.range = {a.stream.step, a.stream.step + gridDim.y};
   choose_step(a, space);
   const std::int64_t tiles = sample_tiles(a);
   if (blockIdx.x == 0) {
@@ -314,23 +315,76 @@ __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
   }
 }
 
+/// Copies the first n indices of a batch from a list to another one. Called by `threads` threads
+/// with the numbers 0, 1, ...; a thread loads 8 indices at a time.
+__device__ __forceinline__ void copy_batch(const std::uint32_t* from, std::uint32_t* to,
+                                           std::uint32_t n, std::uint32_t thread,
+                                           std::uint32_t threads) {
+  constexpr int kAtOnce = 8;
+  for (std::uint32_t first = thread; first < n; first += kAtOnce * threads) {
+    std::uint32_t index[kAtOnce];
+    CUDP_UNROLL for (int k = 0; k < kAtOnce; ++k) {
+      const std::uint32_t i = first + static_cast<std::uint32_t>(k) * threads;
+      index[k] = i < n ? from[i] : 0;
+    }
+    CUDP_UNROLL for (int k = 0; k < kAtOnce; ++k) {
+      const std::uint32_t i = first + static_cast<std::uint32_t>(k) * threads;
+      if (i < n) to[i] = index[k];
+    }
+  }
+}
+
 // Starts the next step with its batch, which was drawn ahead: copies it to `drawn`, and its size to
-// *space.count, and advances the cursor. grid: 1. block: any. static smem: two words.
+// *space.count, and advances the cursor. For steps that the step before has not started: the first
+// of a run or of the batches drawn ahead, and the one after a step that waited for the host. grid:
+// 1. block: any. static smem: two words.
 __global__ inline void begin_step_kernel(BatchesAhead ahead, SampleSpace space,
                                          std::uint32_t* drawn) {
   CUDP_SHARED(std::uint32_t, batch, [2]);
   if (threadIdx.x == 0) {
     StepCursor& c = *space.cursor;
-    const std::uint64_t number = c.first + c.index - *ahead.first;
-    const bool is_there = number < ahead.steps;
+    const std::uint64_t step = c.first + c.index;
+    const bool is_there = ahead.range->has(step);
     if (!is_there && !halts(c)) c.failed = kNotDrawn;
-    batch[0] = static_cast<std::uint32_t>(number);
-    batch[1] = begin_step(space, is_there ? ahead.counts[number] : 0);
+    batch[0] = is_there ? static_cast<std::uint32_t>(step - ahead.range->first) : 0;
+    batch[1] = begin_step(space, is_there ? ahead.counts[batch[0]] : 0);
     *space.count = batch[1];
   }
   __syncthreads();
-  const std::uint32_t* const from = ahead.examples + std::int64_t{batch[0]} * ahead.list_size;
-  for (std::uint32_t i = threadIdx.x; i < batch[1]; i += blockDim.x) drawn[i] = from[i];
+  copy_batch(ahead.examples + std::int64_t{batch[0]} * ahead.list_size, drawn, batch[1],
+             threadIdx.x, blockDim.x);
+}
+
+/// Starts the step after the current one, if its batch was drawn ahead. All threads of all blocks
+/// of the current step's last launch call it, as the last thing that they do. They share the copy
+/// of the batch. The block that is the last to come here advances the cursor: all other blocks have
+/// then read what they need of it, and have counted the pairs of noise numbers that are undecided.
+///
+/// A block's work is ordered before the start of the step by a barrier of the block, a fence and
+/// the counter of blocks, which the last block reads before its own fence. If the run stops here,
+/// the batch has been copied in vain: the next step is started by begin_step_kernel, which copies
+/// it again.
+__device__ __forceinline__ void start_next_step(const NextStep& next) {
+  if (next.drawn == nullptr) return;
+  StepCursor& c = *next.space.cursor;
+  const std::uint64_t step = c.first + c.index;
+  const StepRange range = *next.batches.range;
+  std::uint32_t count = 0;
+  if (range.has(step)) {
+    const auto row = static_cast<std::int64_t>(step - range.first);
+    count = next.batches.counts[row];
+    copy_batch(next.batches.examples + row * next.batches.list_size, next.drawn,
+               count < next.batches.list_size ? count : next.batches.list_size,
+               blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  __threadfence();
+  if (atomicAdd(&c.blocks_done, 1u) + 1 != gridDim.x) return;
+  __threadfence();
+  c.blocks_done = 0;
+  c.active = 0;
+  *next.space.count = range.has(step) ? begin_step(next.space, count) : 0;
 }
 
 }  // namespace cudp::inline CUDP_SIMT

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/common/host_device.hpp"
 #include "kernels/contribution/importance.hpp"
 #include "kernels/random/random.hpp"
 #include "kernels/step/step_cursor.hpp"
@@ -50,6 +51,14 @@ struct SampleArgs {
   const std::uint32_t* index = nullptr;
 };
 
+/// Consecutive steps first, first + 1, ..., end - 1 of a run.
+struct StepRange {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+
+  CUDP_HD bool has(std::uint64_t step) const { return first <= step && step < end; }
+};
+
 /// Scratch memory and result of sampling on a device. A tile is 256 examples; there are tiles =
 /// ceil((end - begin) / 256) of them.
 ///
@@ -63,7 +72,7 @@ struct SampleSpace {
   std::uint32_t* count;   ///< number of examples drawn; 0 if the step may not run
   bool scanned = false;   ///< sample_scan_kernel runs between the two kernels
   std::uint32_t list_size = 0xffffffffu;  ///< capacity of a step's list; the rest is only counted
-  std::uint64_t* first = nullptr;         ///< written: number of the first step; or null
+  StepRange* range = nullptr;             ///< written: the steps whose batches are drawn; or null
   /// Progress of the run: the kernel draws the batch of the run's next step and starts that step.
   /// Null: the kernel draws the batch of the step of SampleArgs::stream and starts no step; the
   /// members below are then not used.
@@ -78,11 +87,18 @@ struct SampleSpace {
 
 /// Batches of consecutive steps that were drawn before the steps run.
 struct BatchesAhead {
-  const std::uint64_t* first;     ///< number of the first of the steps
+  const StepRange* range;         ///< the steps whose batches are there, in device memory
   const std::uint32_t* counts;    ///< [steps], number of examples drawn in each
   const std::uint32_t* examples;  ///< [steps, list_size], SampleArgs::drawn of each step
   std::uint32_t list_size;
-  std::uint32_t steps;
+};
+
+/// The step after the current one, which the last kernel of the current step starts
+/// (kernels/step/finish.hpp). It is started only if its batch was drawn ahead and the run goes on.
+struct NextStep {
+  BatchesAhead batches{};
+  SampleSpace space{};
+  std::uint32_t* drawn = nullptr;  ///< [capacity of the step], written; null: no step is started
 };
 
 /// Number of tiles of 256 examples (4 million examples in all) above which a separate kernel,

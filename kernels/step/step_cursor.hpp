@@ -25,7 +25,8 @@ struct ListedStep {
 /// Progress of a run of steps, in device memory. Because the kernels read from it what differs
 /// between steps, one step can be recorded as a CUDA graph and replayed for all steps. The host
 /// writes the progress before a run's first step and reads it after the last one; in between, only
-/// kernels write it. No kernel writes a member that another of its blocks reads.
+/// kernels write it. No kernel writes a member that another of its blocks reads, except for the
+/// last block of a launch that starts the next step when all others are done (start_next_step()).
 ///
 /// A step that cannot be finished stops the run: no further step is started while `pending`,
 /// `oversized_batch` or `failed` is not 0. All launches that follow find that `active` is 0, or
@@ -43,6 +44,8 @@ struct StepCursor {
   std::uint32_t oversized_batch = 0;
   /// 1 while a step is executed; 0 if the launches that run now must do nothing.
   std::uint32_t active = 0;
+  /// Number of blocks of the current launch that are done, if the launch starts the next step.
+  std::uint32_t blocks_done = 0;
   std::uint32_t adapts_clip_norm = 0;  ///< 1 if the clipping norm is adaptive, by the rule `clip`
   // Members for steps whose update is a separate launch, after the norm of the released gradient is
   // known (step_size.hpp):

@@ -322,7 +322,7 @@ TEST_F(CudaKernel, BatchesAreDrawnAhead) {
       SampleSpace space = space_for(kSteps);
       space.scanned = scanned;
       space.list_size = list_size;
-      space.first = device(std::vector<std::uint64_t>{7});
+      space.range = device(std::vector<StepRange>{{7, 8}});
       args.drawn = device(std::vector<std::uint32_t>(kSteps * list_size, kUnused));
       const LaunchShape shape{.grid = {2, kSteps}, .block = {64}};
       launch(sample_flags_kernel, args, space, shape);
@@ -330,12 +330,13 @@ TEST_F(CudaKernel, BatchesAreDrawnAhead) {
         launch(sample_scan_kernel, args, space,
                {.grid = {1, kSteps}, .block = {64}, .shared_bytes = 8});
       launch(sample_place_kernel, args, space, shape);
-      EXPECT_EQ(host(space.first, 1)[0], 1000u);
-      const BatchesAhead ahead{.first = space.first,
+      const StepRange range = host(space.range, 1)[0];
+      EXPECT_EQ(range.first, 1000u);
+      EXPECT_EQ(range.end, 1000u + kSteps);
+      const BatchesAhead ahead{.range = space.range,
                                .counts = space.count,
                                .examples = args.drawn,
-                               .list_size = list_size,
-                               .steps = kSteps};
+                               .list_size = list_size};
       SampleSpace of_a_step{.flags = nullptr,
                             .counts = nullptr,
                             .count = device(std::vector<std::uint32_t>{kUnused}),
@@ -375,6 +376,105 @@ TEST_F(CudaKernel, BatchesAreDrawnAhead) {
         EXPECT_EQ(host(of_a_step.count, 1)[0], 0u);
       }
     }
+}
+
+/// The last block of a step starts the next one as begin_step_kernel does, if its batch is there
+/// and the run goes on; otherwise nothing of the step begins.
+TEST_F(CudaKernel, TheEndOfAStepStartsTheNextOne) {
+  constexpr int kN = 300, kBlocks = 2;
+  constexpr std::uint32_t kEnd = 6, kListSize = 2000, kUnused = 0xabcdef;
+  const std::vector<std::uint32_t> sizes = {3, 0, 1900};  // of the batches of steps 1000 to 1002
+  std::vector<std::uint32_t> lists(sizes.size() * kListSize);
+  std::iota(lists.begin(), lists.end(), 17u);
+  std::vector<ListedStep> list(kEnd);
+  for (unsigned i = 0; i < kEnd; ++i) {
+    list[i].scalars.learning_rate = static_cast<float>(i + 1);
+    list[i].scale = sum_scale(static_cast<float>(i + 10), 1.0);
+  }
+  NextStep next{.batches = {.range = device(std::vector<StepRange>{{1000, 1003}}),
+                            .counts = device(sizes),
+                            .examples = device(lists),
+                            .list_size = kListSize}};
+  FinishStep a{.cursor = nullptr,
+               .sum = device(std::vector<FixedPoint>(kN, 0)),
+               .unfinished = {},
+               .noise = {},
+               .n = kN,
+               .undecided = device(std::vector<std::uint32_t>(words_of_pairs(kN), 0)),
+               .released = nullptr,
+               .update = {},
+               .by_pairs = true};
+  a.update.parameters = device(std::vector<float>(kN, 0.0f));
+  a.update.end = kN;
+  const std::int32_t* const slabs = device(std::vector<std::int32_t>(kBlocks * kN, 1));
+  const TallyBatch tally{.batch = {},
+                         .loss = device(std::vector<float>(8, 0.5f)),
+                         .squared_norms = device(std::vector<float>(8, 4.0f)),
+                         .factors = device(std::vector<float>(8, 0.5f)),
+                         .groups = 1,
+                         .total = device(std::vector<Tally>{{}})};
+  // What each case is left with: the steps started, the size of the batch, the failure.
+  struct Case {
+    StepCursor before;
+    std::uint32_t capacity, started, count, failed;
+  };
+  const auto at = [](std::uint32_t index) {
+    StepCursor c{.first = 998, .end = kEnd, .index = index, .active = 1, .step = 997 + index};
+    c.scale = sum_scale(1.0f, 1.0);
+    return c;
+  };
+  StepCursor waits = at(3), ends = at(3);
+  waits.pending = 1;
+  ends.end = 3;
+  const Case all[] = {{at(1), 2000, 1, 0, 0},
+                      {at(2), 2000, 3, 3, 0},
+                      {at(3), 2000, 4, 0, 0},
+                      {at(4), 2000, 5, 1900, 0},
+                      {at(5), 2000, 5, 0, 0},
+                      {waits, 2000, 3, 0, 0},
+                      {at(4), 1899, 4, 0, kBatchFailed},
+                      {ends, 2000, 3, 0, 0}};
+  for (const bool has_slabs : {false, true})
+    for (const bool counts : {false, true})
+      for (const unsigned blocks : {2u, 7u})
+        for (const Case& c : all) {
+          SCOPED_TRACE(testing::Message() << has_slabs << counts << blocks << ", " << c.before.index
+                                          << ", " << c.before.pending);
+          a.cursor = device(std::vector<StepCursor>{c.before});
+          std::uint32_t* const count = device(std::vector<std::uint32_t>{3});
+          next.space = {.flags = nullptr,
+                        .counts = nullptr,
+                        .count = count,
+                        .cursor = a.cursor,
+                        .list = device(list),
+                        .capacity = c.capacity};
+          next.drawn = device(std::vector<std::uint32_t>(kListSize, kUnused));
+          a.next = next;
+          const Batch batch{.count = count, .first = 0, .capacity = 8};
+          a.unfinished.sums = {};
+          if (has_slabs) a.unfinished.sums = {batch, slabs, 2, kBlocks};
+          a.unfinished.tally = {};
+          if (counts) a.unfinished.tally = tally;
+          a.unfinished.tally.batch = batch;
+          launch(finish_kernel_of(OptimizerKind::sgd, has_slabs), a,
+                 {.grid = {blocks}, .block = {64}});
+          const StepCursor after = host(a.cursor, 1)[0];
+          const bool starts = c.started > c.before.index;
+          EXPECT_EQ(after.index, c.started);
+          EXPECT_EQ(after.active, starts ? 1u : 0u);
+          EXPECT_EQ(after.step, starts ? 998u + c.before.index : c.before.step);
+          EXPECT_EQ(after.failed, c.failed);
+          EXPECT_EQ(after.pending, c.before.pending);
+          EXPECT_EQ(after.blocks_done, 0u);
+          EXPECT_EQ(host(count, 1)[0], c.count);
+          if (!starts) continue;
+          EXPECT_EQ(after.scalars.learning_rate, static_cast<float>(c.before.index + 1));
+          EXPECT_EQ(after.scale.clip_norm, static_cast<float>(c.before.index + 10));
+          const std::vector<std::uint32_t> drawn = host(next.drawn, kListSize);
+          const auto first = lists.begin() + (c.before.index - 2) * kListSize;
+          EXPECT_TRUE(std::equal(first, first + c.count, drawn.begin()));
+          EXPECT_EQ(std::ranges::count(drawn, kUnused), kListSize - c.count);
+        }
 }
 
 /// The clipping norm of a step follows what the step before has released, to the last bit as the

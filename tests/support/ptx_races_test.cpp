@@ -174,6 +174,27 @@ TEST(PtxInterpreter, AtomicsMayMeetEachOtherButNoPlainAccess) {
                "race: a read after another thread's write", threads(64));
 }
 
+/// The last of the blocks that count themselves after a barrier and a fence may write what the
+/// others have read, after a fence of its own.
+TEST(PtxInterpreter, FencesAndACounterOrderTheLastBlockAfterTheOthers) {
+  Shape blocks;
+  blocks.grid.x = 5;
+  blocks.block.x = 64;
+  const std::string barrier = "bar.sync 0;\n", fence = "membar.gl;\n";
+  const auto body = [](const std::string& before, const std::string& first,
+                       const std::string& second) {
+    return "ld.global.u32 %r3, [%rd1+4];\n" + before + "setp.ne.s32 %p1, %r1, 0;\n@%p1 bra $E;\n" +
+           first + "atom.global.add.u32 %r2, [%rd1], 1;\nsetp.ne.s32 %p2, %r2, 4;\n@%p2 bra $E;\n" +
+           second +
+           "ld.global.u32 %r4, [%rd1+4];\nst.global.u32 [%rd1+4], 7;\nst.global.u32 [%rd1], "
+           "0;\n$E:\nret;";
+  };
+  const std::string right = body(barrier, fence, fence), race = "race: a ";
+  expect_found(body("", fence, fence), right, race, blocks);
+  expect_found(body(barrier, "", fence), right, race, blocks);
+  expect_found(body(barrier, fence, ""), right, race, blocks);
+}
+
 TEST(PtxInterpreter, AtomicsInSharedMemoryAddAndMayMeetEachOther) {
   const std::string zero =
       ".shared .align 4 .b8 a[4];\nmov.u32 %r4, a;\nsetp.eq.s32 %p1, %r1, 0;\n"

@@ -58,9 +58,10 @@ std::int64_t RecordedSteps::capacity_for(const StepRecipe& recipe) const {
 
 void RecordedSteps::launch_step(const StepRecipe& recipe, std::int64_t capacity,
                                 const StepRows& rows) {
-  sum_.begin(recipe, capacity, rows);
+  const NextStep next = sum_.next_step(recipe, capacity, rows);
+  if (next.drawn == nullptr) sum_.begin(recipe, capacity, rows);
   const Unfinished unfinished = sum_.add_up(recipe, capacity, rows.data);
-  p_.end.finish(recipe, p_.stream(Stream::noise), unfinished, false);
+  p_.end.finish(recipe, p_.stream(Stream::noise), unfinished, false, next);
 }
 
 void RecordedSteps::prepare_ahead(const StepRecipe& recipe) {
@@ -98,10 +99,16 @@ void RecordedSteps::record(const StepRecipe& recipe) {
   recorded_.reset();
   reserve(public_capacity(recipe.draw, p_.settings.expected_batch).value_or(capacity));
   prepare_ahead(recipe);
-  recorded_.emplace(
-      Recorded{kind, capacity, record_for_rows(recipe, [this, recipe, capacity](const StepRows& r) {
-                 launch_step(recipe, capacity, r);
-               })});
+  recorded_.emplace(Recorded{
+      kind,
+      capacity,
+      record_for_rows(recipe, [this, recipe, capacity](
+                                  const StepRows& rows) { launch_step(recipe, capacity, rows); }),
+      {}});
+  if ((!ahead_ && !p_.streamed) || StepEnd::has_separate_update(recipe)) return;
+  recorded_->starts = record_for_rows(recipe, [this, recipe, capacity](const StepRows& rows) {
+    sum_.begin(recipe, capacity, rows);
+  });
 }
 
 void RecordedSteps::record_joined(const StepRecipe& recipe) {
@@ -137,6 +144,7 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
   std::size_t drawn_to = 0;
   std::size_t parts = kPartsAtOnce;  // of streamed rows that are submitted at once
   for (std::size_t done = 0;;) {
+    bool is_started = false;  // step `done`, by the end of the step before
     for (std::size_t i = 0; p_.streamed && i < parts && done < steps.size(); ++i)
       done += replay_streamed(recipe, cursor.first + done, steps.size() - done);
     for (; !p_.streamed && done < steps.size(); ++done) {
@@ -145,7 +153,10 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
         const SampleArgs args = sum_.sample_args(recipe.draw);
         drawn_to = std::min(steps.size(), done + ahead_->steps_from(args, cursor.first + done));
         ahead_->draw(args, cursor.first + done, drawn_to - drawn_from);
+        is_started = false;
       }
+      if (!is_started) replay_start(0);
+      is_started = true;
       p_.gpu.replay(recorded_->recordings[0]);
     }
     const StepCursor at =
@@ -167,9 +178,14 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
   }
 }
 
+void RecordedSteps::replay_start(std::size_t buffer) {
+  if (!recorded_->starts.empty()) p_.gpu.replay(recorded_->starts[buffer]);
+}
+
 std::size_t RecordedSteps::replay_streamed(const StepRecipe& recipe, std::uint64_t first,
                                            std::size_t steps) {
   const RowStream::Part part = p_.streamed->stage(recipe.draw, first, steps);
+  replay_start(part.buffer);
   for (std::size_t i = 0; i < part.steps; ++i) p_.gpu.replay(recorded_->recordings[part.buffer]);
   p_.streamed->launched(part);
   return part.steps;

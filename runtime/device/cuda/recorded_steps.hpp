@@ -45,6 +45,11 @@ class RecordedSteps {
     /// CUDA graphs of the step. There is one, or, if rows are streamed from the host, one for each
     /// buffer of rows.
     std::vector<Gpu::Recording> recordings;
+    /// CUDA graphs, one for each of `recordings`, that start a step which the step before has not
+    /// started: the first of a run, of the batches drawn ahead or of a buffer of rows, and the one
+    /// after a step that the host has completed. Empty if `recordings` start their steps
+    /// themselves.
+    std::vector<Gpu::Recording> starts;
   };
   /// CUDA graphs of a step if there are several ranks. If the devices add up the ranks' sums,
   /// `first` is the whole step. Otherwise `first` ends before the host adds them, and `second` is
@@ -59,14 +64,18 @@ class RecordedSteps {
   /// Returns the largest batch that a step is recorded for [examples]. A larger number than
   /// necessary costs little, because thread blocks without examples return at once.
   std::int64_t capacity_for(const StepRecipe& recipe) const;
+  /// Launches a step. If the step before has started it already, launches the start of the next
+  /// step with the end of this one, and otherwise its own start.
   void launch_step(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
   /// Records the launches of work(rows) as one CUDA graph. If rows are streamed from the host,
   /// records one graph for each buffer of rows, with `rows` the addresses in that buffer.
   std::vector<Gpu::Recording> record_for_rows(const StepRecipe& recipe,
                                               const std::function<void(const StepRows&)>& work);
   /// Streams the rows of steps first, first + 1, ... to one buffer, as many as fit, at most `steps`
-  /// steps, and replays the CUDA graph for each of them. Returns their number.
+  /// steps, and replays the CUDA graphs for each of them. Returns their number.
   std::size_t replay_streamed(const StepRecipe& recipe, std::uint64_t first, std::size_t steps);
+  /// Replays the CUDA graph of a step that was not started yet, if a graph of its own starts it.
+  void replay_start(std::size_t buffer);
   /// Allocates ahead_, memory in which the batches of several steps are drawn at once. Leaves it
   /// empty with importance sampling, where a batch depends on the results of earlier steps, and if
   /// rows are streamed from the host.

@@ -62,11 +62,10 @@ StepRows RowStream::rows(std::size_t buffer) const {
   const std::uint8_t* const base = buffers_.at(buffer)->device.get();
   StepRows rows{
       .data = shared_,
-      .batches = BatchesAhead{.first = reinterpret_cast<const std::uint64_t*>(base),
+      .batches = BatchesAhead{.range = reinterpret_cast<const StepRange*>(base),
                               .counts = reinterpret_cast<const std::uint32_t*>(base + counts_at()),
                               .examples = reinterpret_cast<const std::uint32_t*>(base + list_at()),
-                              .list_size = static_cast<std::uint32_t>(list_size_),
-                              .steps = static_cast<std::uint32_t>(steps_)}};
+                              .list_size = static_cast<std::uint32_t>(list_size_)}};
   DeviceData& d = rows.data;
   const std::uint8_t* const features = base + at_.features;
   if (train_.is_coded())
@@ -94,7 +93,8 @@ RowStream::Part RowStream::stage(const Draw& draw, std::uint64_t first, std::siz
   std::uint8_t* const host = buffer.host.get();
   auto* const counts = reinterpret_cast<std::uint32_t*>(host + counts_at());
   auto* const list = reinterpret_cast<std::uint32_t*>(host + list_at());
-  std::memcpy(host, &first, sizeof first);
+  const StepRange range{first, first + steps};
+  std::memcpy(host, &range, sizeof range);
   examples_.clear();
   if (gpu_.fills_scratch())
     gpu_.fill_scratch(host + at_.features, buffer.host.size() - at_.features);

@@ -4,10 +4,10 @@
 // A batch depends on the key and on the number of its step alone. So the host draws the batches of
 // the next steps (batch_draws.hpp), copies their rows, and only these, into pinned memory, and from
 // there to a buffer on the device, with the list of where each example of each batch lies in it.
-// The steps are the recorded ones: `begin` takes the list from the buffer in place of indices of
-// examples, and all other kernels read the buffer by these places. There are two buffers. While the
-// device runs the steps of one, the host draws and copies into the other; a stream of copies waits
-// for the steps that read the buffer before, and the steps wait for the copies.
+// The steps are the recorded ones: their starts take the list from the buffer in place of indices
+// of examples, and all other kernels read the buffer by these places. There are two buffers. While
+// the device runs the steps of one, the host draws and copies into the other; a stream of copies
+// waits for the steps that read the buffer before, and the steps wait for the copies.
 //
 // A row of a step is copied once, and everything that is computed from it in the step, norm and sum
 // alike, reads that copy, whatever happens to a file or an array in between. A step reads the
@@ -96,7 +96,7 @@ class RowStream {
   };
 
   static Columns widths_of_row(const Dataset& train, bool sorts_words);
-  std::size_t counts_at() const { return sizeof(std::uint64_t); }
+  std::size_t counts_at() const { return sizeof(StepRange); }
   std::size_t list_at() const { return counts_at() + steps_ * sizeof(std::uint32_t); }
   void copy_rows(std::uint8_t* to);
   void send(Buffers& buffer, std::size_t steps);

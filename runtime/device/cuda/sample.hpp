@@ -46,10 +46,9 @@ void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::siz
 /// contains step number args.stream.step.
 void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated);
 
-/// Launches a kernel that starts the next step of the run whose progress is *space.cursor. It
-/// copies the step's batch to `drawn` from `ahead`, where it was drawn earlier.
-void begin_drawn_step(Gpu& gpu, const BatchesAhead& ahead, const SampleSpace& space,
-                      std::uint32_t* drawn);
+/// Launches a kernel that starts the next step of the run whose progress is *next.space.cursor. It
+/// copies the step's batch to next.drawn from next.batches, where it was drawn earlier.
+void begin_drawn_step(Gpu& gpu, const NextStep& next);
 
 /// Memory for the batches of several consecutive steps, which one pair of kernel launches draws. A
 /// batch depends on the random key and on the step's number alone, so it may be drawn before
@@ -72,7 +71,7 @@ class DrawnAhead {
         count_(gpu, steps_),
         drawn_(gpu, steps_ * list_size),
         allocated_(gpu, allocates && steps_ > 0 ? examples : 0),
-        first_(gpu, 1) {}
+        range_(gpu, 1) {}
 
   /// Returns the number of steps whose batches can be drawn at once: as many as fit into kMaxBytes,
   /// and into 1/1024 of the device's memory. May be 0.
@@ -88,11 +87,10 @@ class DrawnAhead {
 
   std::size_t steps() const { return steps_; }
   BatchesAhead batches() const {
-    return {.first = first_.get(),
+    return {.range = range_.get(),
             .counts = count_.get(),
             .examples = drawn_.get(),
-            .list_size = static_cast<std::uint32_t>(list_size_),
-            .steps = static_cast<std::uint32_t>(steps_)};
+            .list_size = static_cast<std::uint32_t>(list_size_)};
   }
   /// Returns the largest number of steps, from step `first` on, whose batches a single call of
   /// draw() may draw. With random allocation these steps must be in the same epoch.
@@ -117,7 +115,7 @@ class DrawnAhead {
                    .counts = counts_.get(),
                    .count = count_.get(),
                    .list_size = static_cast<std::uint32_t>(list_size_),
-                   .first = first_.get()},
+                   .range = range_.get()},
                   steps);
   }
 
@@ -133,7 +131,7 @@ class DrawnAhead {
   Buffer<std::uint32_t> drawn_;
   Buffer<std::uint32_t> allocated_;  // steps of the examples in epoch_
   std::optional<std::uint64_t> epoch_;
-  Buffer<std::uint64_t> first_;
+  Buffer<StepRange> range_;
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -32,7 +32,7 @@ void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::siz
   validate(args);
   ensure(steps == 1 || space.cursor == nullptr, "a step of a run is drawn by itself");
   const std::int64_t tiles = (args.end - args.begin + 255) / 256;
-  const bool is_ahead = space.first != nullptr;
+  const bool is_ahead = space.range != nullptr;
   const auto of_steps = [steps](LaunchShape shape) {
     shape.grid.y = static_cast<unsigned>(steps);
     return shape;
@@ -65,13 +65,12 @@ void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated) 
              a);
 }
 
-void begin_drawn_step(Gpu& gpu, const BatchesAhead& ahead, const SampleSpace& space,
-                      std::uint32_t* drawn) {
+void begin_drawn_step(Gpu& gpu, const NextStep& next) {
   // One block, because all its threads need the cursor as it was before.
   constexpr unsigned kMaxThreads = 1024;
-  const unsigned threads = std::min(kMaxThreads, (ahead.list_size + 31) / 32 * 32);
-  gpu.launch("begin", begin_step_kernel, LaunchShape{.grid = {1}, .block = {threads}}, ahead, space,
-             drawn);
+  const unsigned threads = std::min(kMaxThreads, (next.batches.list_size + 31) / 32 * 32);
+  gpu.launch("begin", begin_step_kernel, LaunchShape{.grid = {1}, .block = {threads}}, next.batches,
+             next.space, next.drawn);
 }
 
 DeviceCoordinates::DeviceCoordinates(Gpu& gpu, std::size_t d, int groups)
@@ -161,9 +160,11 @@ std::vector<FixedPoint> StepEnd::download_rank_words() const {
 }
 
 void StepEnd::finish(const StepRecipe& recipe, const RandomStream& noise,
-                     const Unfinished& unfinished, bool is_shown) {
+                     const Unfinished& unfinished, bool is_shown, const NextStep& next) {
+  FinishStep args = finish_args(recipe, noise, unfinished, is_shown);
+  args.next = next;
   launch(gpu_, "finish", finish_kernel_of(recipe.optimizer.kind, unfinished.sums.slabs != nullptr),
-         finish_args(recipe, noise, unfinished, is_shown));
+         args);
   if (has_separate_update(recipe) && !is_shown) update(recipe);
 }
 

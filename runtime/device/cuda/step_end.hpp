@@ -55,9 +55,10 @@ class StepEnd {
   /// Launches the kernels that add noise to the current step's sum, which releases it, and update
   /// the parameters. noise: random stream; kernels replace its step number by that of the current
   /// step. unfinished: partial results that must be added to the sum first. is_shown: leaves out
-  /// the update, so that the host can read the released sum and then call update().
+  /// the update, so that the host can read the released sum and then call update(). next: step that
+  /// the kernel starts at its end; empty if is_shown or has_separate_update(recipe).
   void finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& unfinished,
-              bool is_shown);
+              bool is_shown, const NextStep& next = {});
 
   /// Launches the optimizer's update of the parameters with the released sum.
   void update(const StepRecipe& recipe);

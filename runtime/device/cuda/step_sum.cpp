@@ -37,9 +37,15 @@ SampleSpace StepSum::space_of(const StepRecipe& recipe, std::int64_t capacity) c
 void StepSum::begin(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows) {
   const SampleSpace space = space_of(recipe, capacity);
   if (rows.batches)
-    begin_drawn_step(p_.gpu, *rows.batches, space, p_.drawn.get());
+    begin_drawn_step(p_.gpu, {.batches = *rows.batches, .space = space, .drawn = p_.drawn.get()});
   else
     draw_examples(p_.gpu, sample_args(recipe.draw), space);
+}
+
+NextStep StepSum::next_step(const StepRecipe& recipe, std::int64_t capacity,
+                            const StepRows& rows) const {
+  if (!rows.batches || StepEnd::has_separate_update(recipe)) return {};
+  return {.batches = *rows.batches, .space = space_of(recipe, capacity), .drawn = p_.drawn.get()};
 }
 
 void StepSum::launch(const StepRecipe& recipe, const StepRows& rows) {

@@ -129,6 +129,8 @@ void Interpreter::begin(Block& b, const Launch& launch, u64 number) {
     w.waiting = 0;
     w.current = 0;
     w.sync = 0;
+    w.fenced = 0;
+    w.counted = 0;
     w.interval = interval;
     w.ended.fill(interval - 1);
     w.at_barrier = false;
@@ -161,6 +163,7 @@ void pass_barrier(Warp& w, u32 interval) {
   w.at_barrier = false;
   w.waiting = 0;
   w.sync = 0;
+  w.fenced = 0;
   w.interval = interval;
   for (u32& pc : w.pc) ++pc;
 }

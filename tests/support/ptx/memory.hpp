@@ -26,6 +26,41 @@ struct Toucher {
   u16 sync = 0;    ///< number of warp-wide barriers that the warp has passed in this interval
 };
 
+/// Order between the blocks of a launch that a counter in global memory establishes: each block
+/// adds to it after a fence, and the block that finds all others counted goes on after a fence of
+/// its own.
+class CountedBlocks {
+ public:
+  /// Records that a thread has added to the counter at `address`, after a fence in the same
+  /// interval. Returns whether all blocks of the launch have now done so.
+  bool add(u64 address, Toucher who, u64 blocks) {
+    std::map<u32, Toucher>& of = counted_[address];
+    of[who.block] = who;
+    return of.size() == blocks;
+  }
+  /// Orders block `last`, whose thread found all others counted at `address` and has then passed a
+  /// fence, after what the others did before they added to the counter.
+  void order_last(u64 address, u32 last) {
+    others_ = &counted_[address];
+    last_ = last;
+  }
+  bool is_last(u32 block) const { return others_ != nullptr && block == last_; }
+  /// Returns whether an access of another block is ordered before what this block does now.
+  bool is_before(Toucher access, u32 block) const {
+    if (!is_last(block)) return false;
+    const auto at = others_->find(access.block);
+    if (at == others_->end()) return false;
+    const Toucher& counted = at->second;
+    return access.interval < counted.interval ||
+           (access.interval == counted.interval && access.thread == counted.thread);
+  }
+
+ private:
+  std::map<u64, std::map<u32, Toucher>> counted_;  // by address, then by block
+  const std::map<u32, Toucher>* others_ = nullptr;
+  u32 last_ = 0;
+};
+
 /// Tells which earlier operations are known to have ended before the one that runs.
 class HappensBefore {
  public:
@@ -35,6 +70,7 @@ class HappensBefore {
   /// interval that ended before the running warp's current one. Null: all earlier intervals have
   /// ended.
   mutable const u32* ended = nullptr;
+  mutable CountedBlocks counted;
   bool ended_in_block(u32 interval, u32 warp, u32 own) const {
     return ended == nullptr || warp == own || interval <= ended[warp];
   }
@@ -83,12 +119,15 @@ template <bool shared>
                                                 const HappensBefore& order) {
   if (last.interval == who.interval) {
     const bool same_warp = last.thread / kLanes == who.thread / kLanes;
-    if (!shared && (others & kOtherBlocks) != 0) return Conflict::other_block;
+    if (!shared && (others & kOtherBlocks) != 0 && !order.counted.is_last(who.block))
+      return Conflict::other_block;
     if (!same_warp || (others & kOtherWarps) != 0 ||
         ((last.thread != who.thread || (others & kOtherLanes) != 0) && last.sync >= who.sync))
       return Conflict::same_block;
   } else if (shared || last.interval >= order.first) {
-    if (!shared && (last.block != who.block || (others & kOtherBlocks) != 0))
+    if (!shared && last.block != who.block)
+      return order.counted.is_before(last, who.block) ? Conflict::none : Conflict::other_block;
+    if (!shared && (others & kOtherBlocks) != 0 && !order.counted.is_last(who.block))
       return Conflict::other_block;
     if (last.interval >= order.first &&
         !order.ended_in_block(last.interval, last.thread / kLanes, who.thread / kLanes))

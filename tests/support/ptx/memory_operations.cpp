@@ -242,7 +242,20 @@ void atomic_add(Warp& w, const Instruction& i, u32 lanes) {
     const T sum = old + get<T>(s, l);
     std::memcpy(p, &sum, sizeof sum);
     set<T>(d, l, old);
+    if (space == Space::shared || (w.fenced >> l & 1) == 0) return;
+    const Block& b = *w.block;
+    if (!b.order->counted.add(address[l], w.toucher(l), b.grid.count())) return;
+    w.counted = address[l];
+    w.counted_lane = l;
   });
+}
+
+/// membar.gl: with a counter in global memory it orders blocks (CountedBlocks).
+void fence(Warp& w, const Instruction&, u32 lanes) {
+  w.fenced |= lanes;
+  if (w.counted == 0 || (lanes >> w.counted_lane & 1) == 0) return;
+  w.block->order->counted.order_last(w.counted, w.block->number);
+  w.counted = 0;
 }
 
 void to_generic(Warp& w, const Instruction& i, u32 lanes) {
@@ -337,6 +350,7 @@ void add_memory(Table& t) {
   t["atom.global.add.u32"] = {atomic_add<u32, Space::global>, Syntax::atomic, "4:4"};
   t["atom.shared.add.u32"] = {atomic_add<u32, Space::shared>, Syntax::atomic, "4:4"};
   t["atom.global.add.u64"] = {atomic_add<u64, Space::global>, Syntax::atomic, "8:8"};
+  t["membar.gl"] = {fence, Syntax::plain, ":"};
   t["cvta.to.global.u64"] = {same_address, Syntax::plain, "8:8"};
   t["cvta.shared.u64"] = {to_generic, Syntax::plain, "8:8"};
   t["cvta.to.shared.u64"] = {to_shared, Syntax::plain, "8:8"};

@@ -79,6 +79,11 @@ struct Warp {
   std::array<u32, kMaxWarps> ended{};
   u16 sync = 0;  ///< warp-wide barriers in this interval
   bool at_barrier = false;
+  u32 fenced = 0;  ///< lanes that have passed a fence in this interval
+  /// Address of a counter at which lane counted_lane found all other blocks counted, and that no
+  /// fence has followed; 0 if there is none.
+  u64 counted = 0;
+  u32 counted_lane = 0;
   std::array<u32, kLanes> pc{};
   std::array<std::vector<AsyncCopy>, kLanes> copies;
 

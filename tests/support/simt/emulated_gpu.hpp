@@ -26,6 +26,7 @@
 #include "kernels/contribution/norm_total.cuh"
 #include "kernels/features/scatter.hpp"
 #include "kernels/products/dense_rows.hpp"
+#include "kernels/step/finish.hpp"
 #include "kernels/step/sample.cuh"
 #include "kernels/step/step_size.hpp"
 #include "kernels/step/update.hpp"
@@ -196,8 +197,17 @@ class EmulatedGpu {
     // Of steps that are only recorded the cursor walks on, with batches of nobody.
     if (!state_->runs && kernel == sample_place_kernel) {
       *space.count = 0;
+      if (space.range != nullptr) *space.range = {args.stream.step, args.stream.step + s.grid.y};
       if (space.cursor != nullptr) begin_step(space, 0);
     }
+  }
+  void launch(const char* name, void (*kernel)(FinishStep), const LaunchShape& s, FinishStep args) {
+    const NextStep& next = args.next;
+    if (state_->batch_capacity > 0) args.next.space.capacity = state_->batch_capacity;
+    start(name, kernel, s, args);
+    if (state_->runs || next.drawn == nullptr) return;
+    const StepCursor& c = *next.space.cursor;
+    if (next.batches.range->has(c.first + c.index)) begin_step(next.space, 0);
   }
   void launch(const char* name, void (*kernel)(UpdateArgs, const StepScalars*, AdaptStepSize),
               const LaunchShape& s, const UpdateArgs& args, StepScalars* scalars,
