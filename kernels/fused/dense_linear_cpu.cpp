@@ -125,8 +125,8 @@ CUDP_INLINE void score(const DenseLinear& a, const Rows& rows, const Number* x, 
   *square = static_cast<float>(total);
 }
 
-/// Adds the gradients of a group's n rows to the integer sum, in units of its grid. Rows whose
-/// gradients are not finite are skipped.
+/// Adds the clipped gradients of a group's n rows to the sum a.units, as integers that count
+/// multiples of the sum's grid. Rows whose gradients are not finite are skipped.
 template <class Rows>
 CUDP_INLINE void add(const DenseLinear& a, const Rows& rows, int n, Group<Rows>& g) {
   int live = 0;

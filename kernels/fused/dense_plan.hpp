@@ -69,7 +69,7 @@ struct DenseShapes {
   int layers = 0;  ///< 0: no network of dense layers
   DenseLayer layer[kMaxDenseLayers]{};
   int partial = 0, row = 0;  ///< offset of the partial sums, and distance between rows [floats]
-  int tile = 0;  ///< examples that a block processes at once, to kMaxTile; 0: does not fit
+  int tile = 0;              ///< number of examples that a block processes at once; 0: none fit
 
   CUDP_HD constexpr const DenseLayer& last() const { return layer[layers - 1]; }
 };

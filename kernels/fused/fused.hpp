@@ -57,7 +57,7 @@ struct FusedAcceptance {
 struct FusedTexts {
   device::Texts of;                  ///< all texts; `tokens` is null if the examples are not texts
   std::int32_t places = 0;           ///< T, maximum number of words of a text
-  std::int32_t group = 0;            ///< texts that a block processes at once, 1 to 8
+  std::int32_t group = 0;            ///< number of texts that a block processes at once, 1 to 8
   unsigned char* scratch = nullptr;  ///< [blocks, bytes], see TextPlan::scratch_bytes()
 };
 
@@ -67,6 +67,9 @@ struct FusedTexts {
 /// multiples gradients are rounded. The micro-batch is dealt to the blocks round-robin, `stripe`
 /// consecutive examples at a time. A block without examples writes no sum; neither do the tasks
 /// norms and forward.
+///
+/// In the shapes, `data set` is the number of examples of the data set, `capacity` is
+/// batch.capacity, and d is the number of parameters.
 struct FusedSum {
   FusedTask task;
   Batch batch;                    ///< capacity <= fused_capacity(blocks, stripe) if summed
@@ -85,7 +88,7 @@ struct FusedSum {
   /// Packed copy of the parameters for fused_kernel.cuh (packed.hpp), or null.
   const unsigned char* packed;
   Activate functions[kMaxDenseLayers - 1];  ///< activations of the layers except the last
-  DenseShapes dense;                        ///< plan for dense_rows.cuh; the others leave it empty
+  DenseShapes dense;                        ///< plan for dense_rows.cuh; empty for other kernels
   Loss loss;  ///< loss for dense_rows.cuh; networks with convolutions use cross-entropy
   ClippedGradient clip;
   Transform transform;  ///< [d] each, applied before clipping; or null

@@ -440,14 +440,14 @@ struct SharedLayout {
   /// that of pixels after the pool, `out` the number of output channels, and `splits` the number of
   /// parts of a sum.
   struct Convolution {
-    Plane input[2];  ///< fp16, high and low parts
+    Plane input[2];  ///< inputs; fp16, high and low parts
     Plane y;         ///< float [splits][pixels][out], outputs before pool and activation
-    Plane flags;     ///< bits: which pixel of each window was its maximum
+    Plane flags;     ///< bits: which pixel of each pooling window was the maximum
     Plane gradient;  ///< float [pooled][out], gradient of the pooled outputs
     Plane dy[2];     ///< gradient of the outputs; fp16, high and low parts
   };
   std::array<Convolution, kMaxConvolutions> convolution{};
-  Plane raw;  ///< bytes: features of the next group of examples
+  Plane raw;  ///< features of the next group of examples, if they are bytes
   /// Inputs of the hidden layer, [pixels][channels]. Each is the sum of two fp16 numbers: the high
   /// parts are in the first array, the low parts in the second.
   Plane hidden_in[2];

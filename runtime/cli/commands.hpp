@@ -14,7 +14,7 @@ class ReleaseObserver;  // runtime/gate/release_observer.hpp
 /// Functions that execute or check the subcommand that the user gave, with its flags. Both throw
 /// InputError if the command line is not valid.
 struct CommandBody {
-  std::function<int()> run;     ///< executes it, and returns the exit code
+  std::function<int()> run;     ///< executes the subcommand, and returns the exit code
   std::function<void()> check;  ///< checks values and names only; opens no file
 };
 

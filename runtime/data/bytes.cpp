@@ -72,7 +72,8 @@ class FileReader final : public ByteReader {
     return static_cast<std::uint64_t>(n);
   }
 
-  /// Shows on the terminal how much of the file has been read. more: bytes read beyond position().
+  /// Shows on the terminal how much of the file has been read. more: number of bytes that were read
+  /// in addition to position().
   void show(std::uint64_t more) const {
     if (progress_ == nullptr || size_ == 0) return;
     progress_->done(

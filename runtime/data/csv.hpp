@@ -21,7 +21,8 @@ enum class LongLines {
 /// start of UTF-8 text.
 enum class ByteOrderMarks {
   of_file,  ///< at the start of the file
-  of_rows   ///< at the start of each line that next() returns, so that no line depends on its place
+  /// At the start of each line that next() returns, so that a line is read alike wherever it is.
+  of_rows
 };
 
 /// Reads the lines of a text file, split at '\n'. A '\r' before the '\n', and byte-order marks, are

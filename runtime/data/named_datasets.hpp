@@ -24,7 +24,7 @@ struct NamedDataset {
   /// training file.
   std::string test{};
   bool is_table = false;
-  std::uint64_t rows = 0;  ///< number of training examples; 0 if it is found by reading them
+  std::uint64_t rows = 0;  ///< number of training examples; 0 if known only after reading
   DataSplit (*load)(const DataRequest&, const NamedDataset&, const std::filesystem::path& folder);
 };
 

@@ -10,7 +10,7 @@ namespace cudp {
 /// norm. The bound on the rounding error of the norm follows from it, so every engine must be at
 /// least this accurate.
 struct Arithmetic {
-  int norm_chains = 8;  ///< number of independent float32 sums that squares are added in
+  int norm_chains = 8;  ///< number of independent float32 sums to which squares are added
   /// Squares are added in float32 within blocks of this length, and the sums of the blocks are
   /// added in double. 0: all squares of a tensor are one block.
   int norm_block = 0;

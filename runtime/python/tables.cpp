@@ -45,8 +45,9 @@ nb::dict schema_to_write(const TableSchema& stated) {
   return all;
 }
 
-/// Returns schema_to_write of the schema of a data set. schema: the setting, or "". dataset: the
-/// path of a table beside which a schema may be, or "". Returns None if there is no schema.
+/// Finds the schema of a data set and returns the dict that schema_to_write() makes of it; None if
+/// there is no schema. schema: the setting `schema`, or "". dataset: path of a table, next to which
+/// a schema file may be, or "".
 nb::object written_schema(const std::string& schema, const std::string& dataset) {
   DataRequest request;
   request.schema = schema;
@@ -55,7 +56,8 @@ nb::object written_schema(const std::string& schema, const std::string& dataset)
   return found ? nb::object(schema_to_write(found->schema)) : nb::none();
 }
 
-/// Returns schema_to_write of the text of a schema, which `source` names in errors.
+/// Parses the text of a schema and returns the dict that schema_to_write() makes of it. source:
+/// name of the schema in error messages.
 nb::dict written_schema_of(const std::string& text, const std::string& source) {
   return schema_to_write(parse_schema(text, source));
 }

@@ -14,8 +14,8 @@ namespace cudp::cpu {
 class Workspace;
 struct Coordinates;
 
-/// Array to which a layer's gradients are added, in the order of the packed weights,
-/// [Storage::packed]. If `plain` is null, the array is `units`: each number of a clipped gradient
+/// Array to which a layer's gradients are added, with Storage::packed elements in the order of the
+/// packed weights. If `plain` is null, the array is `units`: each number of a clipped gradient
 /// is multiplied by inverse_grid, rounded to an integer, and added. Otherwise it is `plain`:
 /// unrounded floats are added, for the gradient of a single example.
 struct GradientSum {

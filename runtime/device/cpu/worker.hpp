@@ -92,8 +92,8 @@ class Worker {
   float gradient(const Dataset& data, std::uint32_t example, const Weights& weights, float* out,
                  float* squared_norms);
 
-  // Sum of the contributions since it was last cleared, as multiples of its grid,
-  // [Storage::packed]. It is the sum of these two arrays, which the caller must add.
+  // The sum of the contributions since the last clear, as multiples of the sum's grid, is the sum
+  // of these two arrays of Storage::packed elements, which the caller must add.
   std::int64_t* totals() { return totals_.data(); }
   std::int32_t* units() { return units_.data(); }
 

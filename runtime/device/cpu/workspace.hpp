@@ -19,19 +19,19 @@ inline std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n);
 /// The network's weights in two copies. Each is in the order in which one kind of matrix product
 /// reads them. All threads share the copies, which do not change during a step.
 struct Weights {
-  const float* packed = nullptr;  ///< [Storage::packed], order for forward passes
-  /// Copy in the order of the products that compute the gradient of a layer's input,
-  /// [Storage::transposed].
+  const float* packed = nullptr;  ///< Storage::packed floats, in the order of forward passes
+  /// Storage::transposed floats, in the order of the products that compute the gradient of a
+  /// layer's input.
   const float* transposed = nullptr;
 };
 
 /// Arrays of coordinate-wise clipping (AdaCliP), which clips (gradient - m) / scale instead of the
-/// gradient; m and scale are one number per parameter. Elements are in the order of
-/// Weights::packed. The arrays are constant during a step.
+/// gradient; m and scale are one number per parameter. The first three have Storage::packed
+/// elements, in the order of Weights::packed. The arrays are constant during a step.
 struct Coordinates {
-  Transform transform;             ///< [Storage::packed], m and 1 / scale
-  const float* square;             ///< [Storage::packed], 1 / scale^2
-  const float* product;            ///< [Storage::packed], m / scale^2
+  Transform transform;             ///< m and 1 / scale
+  const float* square;             ///< 1 / scale^2
+  const float* product;            ///< m / scale^2
   std::span<const double> shifts;  ///< CpuLayer::coordinate_shift() of each trained layer
 };
 

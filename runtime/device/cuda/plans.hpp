@@ -68,9 +68,10 @@ struct ProductPlan {
 };
 
 /// Describes a copy of a weight matrix that is made before each step: rounded to TF32, and in the
-/// order in which the kernel of a product reads it. If keeps_order, it is rounded only. Such a
-/// matrix is copied only if others must be copied anyway, because a single launch makes all copies;
-/// otherwise the product rounds the weights each time it reads them.
+/// order in which the kernel of a product reads it. If keeps_order is set, the copy is rounded but
+/// keeps its order. A matrix with keeps_order is copied only if others must be copied anyway,
+/// because a single launch makes all copies; otherwise the product rounds the weights each time it
+/// reads them.
 struct PackPlan {
   FactorPlan weight;
   std::int64_t weight_at = 0;  ///< offset in the parameters
