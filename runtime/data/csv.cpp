@@ -4,8 +4,9 @@
 #include <array>
 #include <bit>
 #include <cstring>
-
+#if defined(__SSE2__)
 #include <emmintrin.h>
+#endif
 
 namespace cudp {
 namespace {
@@ -52,34 +53,48 @@ class Quotes {
   State state_ = State::start;
 };
 
-/// 64 consecutive bytes of a text, compared with a character by SIMD instructions.
+/// 64 consecutive bytes of a text, compared with a character by SIMD instructions where the
+/// compiler has vectors of 16 bytes.
 class Bytes64 {
  public:
   /// Loads 64 bytes from offset `at`; zeros after the end of the text.
   Bytes64(std::string_view text, std::size_t at) {
-    alignas(16) std::array<char, 64> tail{};
-    const char* from = text.data() + at;
-    if (text.size() - at < tail.size()) {
-      std::memcpy(tail.data(), from, text.size() - at);
-      from = tail.data();
+    if (text.size() - at < sizeof(parts_)) {
+      std::memset(parts_, 0, sizeof(parts_));
+      std::memcpy(parts_, text.data() + at, text.size() - at);
+    } else {
+      std::memcpy(parts_, text.data() + at, sizeof(parts_));
     }
-    for (std::size_t i = 0; i < 4; ++i)
-      parts_[i] = ::_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 16 * i));
   }
 
   /// Returns a mask whose bit i is set if byte i equals c.
   std::uint64_t equal_to(char c) const {
-    const __m128i pattern = ::_mm_set1_epi8(c);
     std::uint64_t bits = 0;
-    for (std::size_t i = 0; i < 4; ++i) {
-      const int part = ::_mm_movemask_epi8(::_mm_cmpeq_epi8(parts_[i], pattern));
-      bits |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(part)) << 16 * i;
-    }
+    for (std::size_t i = 0; i < 4; ++i) bits |= std::uint64_t{mask_of(parts_[i] == c)} << 16 * i;
     return bits;
   }
 
  private:
-  __m128i parts_[4];
+  using Part = signed char __attribute__((vector_size(16)));
+
+  /// Returns a mask whose bit i is the highest bit of byte i.
+  static std::uint16_t mask_of(Part bytes) {
+#if defined(__SSE2__)
+    return static_cast<std::uint16_t>(::_mm_movemask_epi8(reinterpret_cast<__m128i>(bytes)));
+#else
+    // Each byte keeps the bit of its place in a half. The bytes of a half are then added.
+    const Part places = {1, 2, 4, 8, 16, 32, 64, -128, 1, 2, 4, 8, 16, 32, 64, -128};
+    std::array<std::uint64_t, 2> halves;
+    const Part kept = bytes & places;
+    std::memcpy(halves.data(), &kept, sizeof(kept));
+    const auto sum = [](std::uint64_t half) {
+      return static_cast<std::uint16_t>(half * 0x0101010101010101u >> 56);
+    };
+    return static_cast<std::uint16_t>(sum(halves[0]) | sum(halves[1]) << 8);
+#endif
+  }
+
+  Part parts_[4];
 };
 
 }  // namespace
