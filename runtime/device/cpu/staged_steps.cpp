@@ -22,6 +22,11 @@ constexpr double kReadCost = 16384.0;
 /// Cost of deciding whether one example is drawn, 1 ns.
 constexpr double kDrawCost = 1.4;
 
+/// Maximum time for which a step waits for a pass before it reads its rows one by one, because such
+/// reads slow the pass down. It is short, so that a training can be interrupted.
+constexpr std::chrono::milliseconds kWait{500};
+constexpr double kWaitCost = 0.7e9;
+
 /// Size of the pieces in which the rows of a step are read from a temporary file [bytes].
 constexpr std::size_t kPieceBytes = std::size_t{1} << 17;
 
@@ -56,9 +61,9 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
   // Then the draws take most of the time.
   if (!limits.always && kDrawCost / rate > kReadCost / 2.0) return {};
   StagePlan plan;
-  // Each pass copies up to a quarter of the file.
+  // Each pass copies up to a third of the file.
   const double rows =
-      std::min(static_cast<double>(limits.rows), static_cast<double>(file.rows()) / 4.0);
+      std::min(static_cast<double>(limits.rows), static_cast<double>(file.rows()) / 3.0);
   plan.steps = std::min<std::uint64_t>(static_cast<std::uint64_t>(rows / batch),
                                        limits.chunks / limits.min_chunk);
   if (plan.steps < kMinSteps) return {};
@@ -72,9 +77,8 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
   if (delayed && !limits.always) {
     const double drawing =
         kDrawCost * static_cast<double>(file.rows()) * static_cast<double>(plan.steps);
-    // Half of the steps that would be made in this time: the pass slows down other reads.
-    plan.delay =
-        static_cast<std::uint64_t>(0.5 * (cost_of_pass(plan.steps) + drawing) / cost_of_reads(1));
+    plan.delay = static_cast<std::uint64_t>((cost_of_pass(plan.steps) + drawing) /
+                                            (kWaitCost + cost_of_reads(1)));
   }
   if (steps <= plan.delay) return {};
   // Groups of equal size.
@@ -198,11 +202,16 @@ void StagedSteps::start_pass() {
 }
 
 void StagedSteps::use_passed(std::uint64_t step) {
+  if (ended_) return;
+  if (passing_.valid())
+    passing_.wait_for(kWait);
+  else if (drawing_.valid())
+    drawing_.wait_for(kWait);
   if (!is_ready(passing_)) return;
   std::shared_ptr<Group> group = passing_.get();
   // If all steps of the group were made in less time than the pass, by reading row by row, there
   // are no more passes. If the pass failed, these reads find out whether the file can be read.
-  ended_ = ended_ || group == nullptr || step >= group->end();
+  ended_ = group == nullptr || step >= group->end();
   if (group != nullptr && step < group->end()) now_ = std::move(group);
   if (ended_)
     for (std::shared_ptr<File>& file : files_) file.reset();
