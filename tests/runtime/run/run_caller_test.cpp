@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
+#include <fstream>
 #include <mutex>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "runtime/run/key_file.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/training/loaded_data.hpp"
+#include "tests/support/npy_files.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace cudp {
@@ -144,6 +147,37 @@ TEST(RunCaller, MetricsAreSyncedBeforeThePagesAreWritten) {
   EXPECT_NE(first("private/.result.json"), synced.end());
 }
 
+/// The folder of a new run is synced when it is moved to its path. But a private number of examples
+/// is released before, so its charge is synced at once.
+TEST(RunCaller, AChargeIsSyncedBeforeTheFolderOfANewRun) {
+  const TemporaryFolder dir;
+  std::vector<std::string> notes, synced;
+  Reporter reporter(Reporter::Silent{});
+  Settings settings = called_settings(dir / "run");
+  std::vector<float> x(2 * 400);
+  std::vector<std::int64_t> y(400);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    y[i] = static_cast<std::int64_t>(i % 2);
+    x[2 * i] = static_cast<float>(y[i]);
+  }
+  std::ofstream(dir / "rows.npz", std::ios::binary)
+      << zip({{"x.npy", npy_floats(y.size(), x)}, {"y.npy", npy_labels(y)}});
+  settings["dataset"] = {dir / "rows.npz", "test"};
+  settings["classes"] = {std::int64_t{2}, "test"};
+  settings["batch"] = {std::int64_t{64}, "test"};
+  StoppingCaller never(99);
+  synced_files = &synced;
+  const auto run = start_run(resolve_config(settings, notes), reporter, nullptr, alone(), &never);
+  synced_files = nullptr;
+  EXPECT_FALSE(run->training->size().is_public());
+  ASSERT_FALSE(synced.empty());
+  EXPECT_TRUE(synced.front().ends_with("private/.ledger.new")) << synced.front();
+  const auto key = std::ranges::find_if(
+      synced, [](const std::string& path) { return path.ends_with("private/key"); });
+  ASSERT_NE(key, synced.end());
+  EXPECT_NE(key->find(".run.new"), std::string::npos) << *key;
+}
+
 /// Trains with files that are not synced in the first seconds, and returns the files that were.
 std::vector<std::string> synced_by(const std::string& out, double seconds, RunCaller& caller,
                                    bool trains = true) {
@@ -162,13 +196,13 @@ std::vector<std::string> synced_by(const std::string& out, double seconds, RunCa
   return synced;
 }
 
-Checkpoint newest(const std::string& run) {
+Checkpoint newest_in_run(const std::string& run) {
   return newest_checkpoint(run + "/private", [](const std::string&) {})->checkpoint;
 }
 
 /// Whether the file was synced under its own name, or under that of its temporary file.
-bool has(const std::vector<std::string>& synced, const std::string& folder,
-         const std::string& name) {
+bool was_synced(const std::vector<std::string>& synced, const std::string& folder,
+                const std::string& name) {
   return std::ranges::any_of(synced, [&](const std::string& path) {
     return path.ends_with(folder + "/" + name) || path.ends_with(folder + "/." + name + ".new");
   });
@@ -183,10 +217,10 @@ TEST(UnsyncedStart, ARunThatEndsBeforeSyncsItsKeyAtMost) {
   EXPECT_EQ(few, std::vector<std::string>());
   const std::vector<std::string> all = synced_by(dir / "synced", 0.0, never);
   for (const char* const name : {"ledger", "key", "checkpoint-0", "result.json"})
-    EXPECT_TRUE(has(all, "private", name)) << name;
+    EXPECT_TRUE(was_synced(all, "private", name)) << name;
   for (const char* const name : {"config.toml", "metrics.jsonl", "model.safetensors", "report.html",
                                  "PRIVACY.txt", "README.md", "privacy.json"}) {
-    EXPECT_TRUE(has(all, "release", name)) << name;
+    EXPECT_TRUE(was_synced(all, "release", name)) << name;
     EXPECT_EQ(read_file(dir / (std::string("synced/release/") + name)),
               read_file(dir / (std::string("unsynced/release/") + name)))
         << name;
@@ -197,13 +231,13 @@ TEST(UnsyncedStart, EndsWithAnInterruptionOrWithItsTime) {
   const TemporaryFolder dir;
   StoppingCaller early(2), later(2);
   const std::vector<std::string> synced = synced_by(dir / "interrupted", 1e6, early);
-  for (const char* const name : {"ledger", "key"}) EXPECT_TRUE(has(synced, "private", name));
-  EXPECT_TRUE(has(synced, "release", "privacy.json"));
-  EXPECT_TRUE(newest(dir / "interrupted").boot.empty());
+  for (const char* const name : {"ledger", "key"}) EXPECT_TRUE(was_synced(synced, "private", name));
+  EXPECT_TRUE(was_synced(synced, "release", "privacy.json"));
+  EXPECT_TRUE(newest_in_run(dir / "interrupted").boot.empty());
   // Its time is over when the first charge is made.
   const std::vector<std::string> timed = synced_by(dir / "timed", 1e-9, later);
-  EXPECT_TRUE(has(timed, "private", "ledger"));
-  EXPECT_TRUE(newest(dir / "timed").boot.empty());
+  EXPECT_TRUE(was_synced(timed, "private", "ledger"));
+  EXPECT_TRUE(newest_in_run(dir / "timed").boot.empty());
 }
 
 /// A process that is killed loses nothing: the run resumes until the machine restarts. After that
@@ -213,7 +247,7 @@ TEST(UnsyncedStart, AKilledRunResumesUntilTheMachineRestarts) {
   StoppingCaller never(99);
   (void)synced_by(dir / "whole", 0.0, never);
   (void)synced_by(dir / "killed", 1e6, never, false);
-  Checkpoint stored = newest(dir / "killed");
+  Checkpoint stored = newest_in_run(dir / "killed");
   EXPECT_EQ(stored.boot, boot_id());
   ASSERT_FALSE(stored.boot.empty());
   Reporter reporter(Reporter::Silent{});
@@ -234,8 +268,8 @@ TEST(UnsyncedStart, AKilledRunResumesUntilTheMachineRestarts) {
   synced_files = &synced;
   const auto run = resume_run(flags, reporter, nullptr, alone(), &never);
   synced_files = nullptr;
-  EXPECT_TRUE(has(synced, "private", "ledger"));
-  EXPECT_TRUE(newest(dir / "killed").boot.empty());
+  EXPECT_TRUE(was_synced(synced, "private", "ledger"));
+  EXPECT_TRUE(newest_in_run(dir / "killed").boot.empty());
   (void)train(*run, DrawPictures::no);
   EXPECT_EQ(read_file(dir / "killed/release/model.safetensors"),
             read_file(dir / "whole/release/model.safetensors"));
