@@ -3,7 +3,7 @@
 
 PTX mutants: what nvcc made is changed as a wrong line of CUDA would change it, and is run in its
 place. Source mutants: a copy of the sources gets a bug that the SIMT emulator cannot have, because
-it stands between #ifdef __CUDACC__; nvcc compiles the test's kernels once for each.
+it stands between #ifdef __CUDACC__; nvcc compiles the kernels that tests launch once for each.
 Usage: scripts/mutants.py BUILD_DIR [NAME...]    BUILD_DIR has cudp_ptx_tests; those whose line has a NAME, of
                                                  barriers too; all but barriers if none is named, and 7 of those
 Exit code: 0 if all are found that are expected to be, and no others.
@@ -108,7 +108,8 @@ def undefined_register(text):
 
 def ptx_mutants(texts, wanted):
     """(name, number of the module, change, tests, expected to be found, what is to be said)"""
-    kernels = next(n for n, t in texts.items() if "patch_gradient" in t and "tally_kernel" in t and ".target sm_80" in t)
+    kernels = next(n for n, t in texts.items() if "patch_gradient" in t and ".target sm_80" in t)
+    own = next(n for n, t in texts.items() if "half_product_kernel" in t and ".target sm_80" in t)  # of the tests
     fused = [n for n, t in texts.items() if "bar.warp.sync" in t or "barrier.warp" in t or "dense_rows_kernel" in t]
     rows = next(n for n, t in texts.items() if "dense_rows_kernel" in t and ".target sm_80" in t)
     all_of = []
@@ -129,7 +130,7 @@ def ptx_mutants(texts, wanted):
     for n in fused:
         if re.search(r"bar\.warp\.sync", texts[n]):
             all_of.append((f"no bar.warp.sync in module {n}", n, replace(r"bar\.warp\.sync\s+[^;]*;", ""), ENGINE + ":" + KERNELS, True, ""))
-    places = [(n, at) for n in sorted({kernels, rows}) for at in barriers(texts[n])]
+    places = [(n, at) for n in sorted({kernels, rows, own}) for at in barriers(texts[n])]
     for n, at in places if wanted else random.Random(1).sample(places, 9):
         name = subprocess.run(["c++filt", kernel_at(texts[n], at)], capture_output=True, text=True).stdout.strip()
         line = texts[n].count("\n", 0, at) + 1
@@ -165,12 +166,16 @@ SOURCE_MUTANTS = [
 ]
 
 
+# Where the kernels stand that tests launch: their own, and the engine's (tests/kernels/compiled_*.hpp).
+KERNEL_SOURCES = ("gpu/cuda_kernels_gpu_test.cu", "gpu/random_gpu.cu",
+                  "device/cuda/fused.cu", "device/cuda/products.cu", "device/cuda/step.cu")
+
 # Not to be found: what is compared bit for bit is not made by float32 multiply-adds.
 WITHIN_TOLERANCES = {"a fused multiply-add rounds twice"}
 
 
 def compile_ptx(source, change, to):
-    """The PTX of a test's .cu with one file of kernels/ changed."""
+    """The PTX of a .cu with one file of kernels/ changed."""
     file, before, after = change
     sources = FOLDER / "src"
     shutil.rmtree(sources, ignore_errors=True)
@@ -181,7 +186,7 @@ def compile_ptx(source, change, to):
         sys.exit(f"mutants.py: expected once in {file}, found {text.count(before)} times: {before}")
     (sources / file).write_text(text.replace(before, after))
     commands = json.loads((BUILD / "compile_commands.json").read_text())
-    command = next(c for c in commands if c["file"].endswith(source))
+    command = next(c for c in commands if c["file"].endswith(source) and "nvcc" in c["command"])
     words = shlex.split(command["command"])
     words = words[next(i for i, w in enumerate(words) if w.endswith("nvcc")):]
     kept, skip = [], False
@@ -255,7 +260,7 @@ def main():
         replaced.mkdir()
         said = ""
         if isinstance(change, tuple):
-            for source in ("gpu/cuda_kernels_gpu_test.cu", "gpu/random_gpu.cu"):
+            for source in KERNEL_SOURCES:
                 made = FOLDER / "made.ptx"
                 compile_ptx(source, change[1:4], made)
                 entries = set(re.findall(r"\.entry ([\w$]+)", made.read_text()))

@@ -7,11 +7,11 @@
 
 #include "kernels/random/random.cuh"
 #include "kernels/random/rounded_normal.cuh"
-#include "kernels/step/finish.cuh"
 #include "kernels/step/sample.cuh"
 #include "kernels/step/update.cuh"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/gpu.hpp"
+#include "tests/kernels/compiled_finish.hpp"
 #include "tests/support/random_backends.hpp"
 
 namespace cudp {

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/products/patch_gradient.cuh"
+#include "tests/kernels/compiled_products.hpp"
 #include "tests/kernels/cuda_product_tests.hpp"
 
 namespace cudp {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/contribution/clip_math.hpp"
-#include "kernels/products/tiled_product.cuh"
+#include "tests/kernels/compiled_products.hpp"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
 #include "tests/kernels/cuda_tensor_tests.hpp"
 

@@ -16,10 +16,10 @@
 #include "kernels/cpu_kernels.hpp"
 #include "kernels/layers/group_norm.cuh"
 #include "kernels/layers/pool.cuh"
-#include "kernels/products/tiled_product.cuh"
-#include "kernels/step/finish.cuh"
 #include "kernels/step/sample.cuh"
 #include "kernels/step/tally.cuh"
+#include "tests/kernels/compiled_finish.hpp"
+#include "tests/kernels/compiled_products.hpp"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
 
 namespace cudp {

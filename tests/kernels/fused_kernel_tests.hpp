@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/fused/fused_kernel.cuh"
 #include "kernels/step/packed_image.cuh"
+#include "tests/kernels/compiled_fused.hpp"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/reference/engine.hpp"

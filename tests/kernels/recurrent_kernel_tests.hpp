@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/fused/recurrent_kernel.cuh"
+#include "tests/kernels/compiled_recurrent.hpp"
 #include "tests/kernels/cuda_kernel_fixture.hpp"
 #include "tests/support/engine_cases.hpp"
 #include "tests/support/reference/engine.hpp"

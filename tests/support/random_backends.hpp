@@ -18,9 +18,9 @@
 #ifndef CUDP_TEST_ON_GPU
 #include "kernels/random/random.cuh"  // host build: the kernels' text itself, run by the emulator
 #include "kernels/random/rounded_normal.cuh"
-#include "kernels/step/finish.cuh"
 #include "kernels/step/sample.cuh"
 #include "kernels/step/update.cuh"
+#include "tests/kernels/compiled_finish.hpp"
 #endif
 
 namespace cudp {
