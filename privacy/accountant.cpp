@@ -309,7 +309,9 @@ PrivacyBound Accountant::epsilon(double delta) {
       [&](Change change) { return s.loss_epsilon(change, delta); },
       [&](double mu) { return gaussian_epsilon(mu, delta); },
       [&] { return advanced_epsilon(releases, delta, s.neighbours()); },
-      [&](const Neighbours& n) { return epsilon_by_rdp(releases, delta, n, s.options.orders); });
+      [&](const Neighbours& n) {
+        return known_epsilon_by_rdp(releases, delta, n, s.options.orders);
+      });
   if (!std::isfinite(bound.epsilon))
     throw std::domain_error("no finite epsilon can be shown at delta " + number(delta) +
                             " by the accountant " + std::string(name(s.options.kind)));

@@ -2,6 +2,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "privacy/mechanism/mechanism.hpp"
@@ -30,5 +32,24 @@ std::optional<PrivacyBound> known_epsilon(const LossQuestion& question);
 /// Adds a result to this thread's cache of known_epsilon(). Results for long lists of releases are
 /// not kept.
 void keep_epsilon(LossQuestion question, const PrivacyBound& answer);
+
+/// Returns epsilon_by_rdp() of these arguments, from the bound store if there is one.
+PrivacyBound known_epsilon_by_rdp(std::span<const Release> releases, double delta,
+                                  const Neighbours& neighbours, std::span<const double> orders);
+
+/// Bounds on epsilon that several processes share. Each is stored under its question, a text that
+/// contains all arguments of its computation exactly, so a stored bound is the one that the
+/// computation would return.
+class BoundStore {
+ public:
+  virtual ~BoundStore() = default;
+  virtual std::optional<PrivacyBound> find(const std::string& question) const = 0;
+  virtual void add(const std::string& question, const PrivacyBound& bound) = 0;
+};
+
+/// Sets the store that known_epsilon() and known_epsilon_by_rdp() use in addition to this thread's
+/// cache; null: none. cudp has none. Tests that start hundreds of trainings in processes of their
+/// own set one. Call it before other threads use an accountant.
+void use_bound_store(BoundStore* store);
 
 }  // namespace cudp::privacy

@@ -19,6 +19,10 @@ list(JOIN early "|" early)
 # Only where a test looks at pictures they are drawn.
 set(of_pictures "^(ReproducedTable|Pictures|Curves|EvaluationReport)|^Account[.]DrawsItsCurves$")
 
+# The cudp processes of a test share bounds that the accountant computed (support/shared_bounds.hpp,
+# cudp_main.cpp), but for tests that start the program that users have.
+set(of_the_program "^(Answers|CliCrash|CliKilled|CliReproduce|CliSignals|CliTrain|Completion|Help|NeededLibraries|ProgressCli)[.]?")
+
 execute_process(COMMAND "${program}" --gtest_list_tests OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX REPLACE " +#[^\n]*" "" lines "${lines}")  # values of parameters
 string(REGEX REPLACE "^[^\n]*gtest_main[^\n]*\n" "" lines "${lines}")
@@ -30,11 +34,15 @@ function(add name filter cost)
   if(NOT name MATCHES "${of_pictures}")
     set(path "ENVIRONMENT_MODIFICATION PATH=path_list_prepend:${no_pictures}")
   endif()
+  set(shares ";CUDP_SHARES_BOUNDS=1")
+  if(name MATCHES "${of_the_program}")
+    set(shares "")
+  endif()
   # Memory that the accountant gives back and takes again needs no new pages. A process that leaves
   # out all its tests ends with CUDP_SKIPPED.
   string(APPEND text "add_test([=[${name}]=] [=[${program}]=] --gtest_brief=1 [=[--gtest_filter=${filter}]=])\n\
 set_tests_properties([=[${name}]=] PROPERTIES TIMEOUT ${timeout} COST ${cost} SKIP_RETURN_CODE 77 ${path}\n\
-  ENVIRONMENT \"CUDP_SKIPPED=77;GLIBC_TUNABLES=glibc.malloc.trim_threshold=1073741824:glibc.malloc.mmap_threshold=33554432\")\n")
+  ENVIRONMENT \"CUDP_SKIPPED=77;GLIBC_TUNABLES=glibc.malloc.trim_threshold=1073741824:glibc.malloc.mmap_threshold=33554432${shares}\")\n")
   set(text "${text}" PARENT_SCOPE)
 endfunction()
 

@@ -88,10 +88,7 @@ void EngineMethod::make_engine(const TrainingInputs& inputs) {
   gate_ = &inputs.gate;
   ranks_ = inputs.ranks;
   const TrainConfig& c = config();
-  EngineSettings s;
-  s.recipe = recipe();
-  s.generator = c.rng;
-  s.key = inputs.key;
+  EngineSettings s{.recipe = recipe(), .generator = c.rng, .key = inputs.key};
   s.expected_batch = plan_.expected_batch;
   s.steps = plan_.steps;
   s.micro_batch = static_cast<int>(c.micro_batch);

@@ -96,8 +96,9 @@ class AuditedRun {
   /// plan: the one that the method goes by; that of `a` in the product.
   AuditedRun(const Audited& a, const Backend& backend, const PrivacyPlan& plan, bool with,
              std::uint64_t run)
-      : gate_(Generator::chacha20, key_of(with, run), all_paid()),
-        inputs_{with ? a.pair.with : a.pair.without, backend, key_of(with, run), gate_},
+      : key_(key_of(with, run)),
+        gate_(Generator::chacha20, key_, all_paid()),
+        inputs_{with ? a.pair.with : a.pair.without, backend, key_, gate_},
         method_(a.context(), plan),
         budget_(ledger_for(method_), [](const privacy::Ledger&) {}) {
     method_.start(inputs_, budget_);
@@ -125,6 +126,7 @@ class AuditedRun {
     return std::ranges::find(state.arrays, name, [](const auto& a) { return a.first; })->second;
   }
 
+  SharedKey key_;  // one, because each locks a page of memory
   Gate gate_;
   TrainingInputs inputs_;
   M method_;

@@ -47,26 +47,31 @@ class SeenTraining {
   /// The folder that a training runs in, with data.
   fs::path work() const { return folder_.path() / "work"; }
 
+  /// Large files are written only for trainings that read them.
   void write_data(const Rows& rows, const Images& all) const {
     const fs::path work = this->work();
     fs::create_directories(work);
     write_text(work / "people.csv.schema.toml", kSchema);
     const bool texts = case_.kind == Kind::texts;
     write_text(work / "people.csv", text_of(texts ? table() : rows));
-    write_text(work / "people.npz", matrix_of(texts ? table() : rows));
-    write_text(work / "targets.npz", targets_of(texts ? table() : rows));
+    if (case_.kind == Kind::matrix) write_text(work / "people.npz", matrix_of(rows));
+    if (case_.kind == Kind::target_array) write_text(work / "targets.npz", targets_of(rows));
     write_text(work / "visits.csv.schema.toml", kUnitSchema);
-    write_text(work / "visits.csv", visits.empty() ? visits_of(texts ? table() : rows) : visits);
+    if (case_.kind == Kind::units)
+      write_text(work / "visits.csv", visits.empty() ? visits_of(rows) : visits);
     write_text(work / "notes.csv.schema.toml", kTextSchema);
     write_text(work / "notes.csv", text_of(texts ? rows : notes(), true));
-    std::string words;
-    for (const char* word : kWords) words += std::string(word) + "\n";
-    write_text(work / "words.txt", words);
-    write_text(work / "vectors.txt", vectors());
+    if (texts) {
+      std::string words;
+      for (const char* word : kWords) words += std::string(word) + "\n";
+      write_text(work / "words.txt", words);
+      write_text(work / "vectors.txt", vectors());
+    }
     write_text(work / "tanh.toml", kNormAfterTanh);
     write_text(work / "test.csv", text_of(test_rows));
+    if (case_.kind == Kind::image_array) write_text(work / "digits.npz", image_array_of(all));
+    if (case_.kind != Kind::images) return;
     write_images(work / "images", "train", all);
-    write_text(work / "digits.npz", image_array_of(all));
     Images few = images();
     few.pixels.resize(20);
     few.labels.resize(20);

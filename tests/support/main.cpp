@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/shared_bounds.hpp"
+
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  cudp::share_bounds_of_started_processes();
   const int code = RUN_ALL_TESTS();
   const char* const skipped = std::getenv("CUDP_SKIPPED");
   if (code != 0 || skipped == nullptr || GTEST_FLAG_GET(list_tests)) return code;

@@ -15,8 +15,11 @@ std::filesystem::path golden_file(const std::string& name) {
   return std::filesystem::path(CUDP_GOLDEN_DIR) / name;
 }
 
+// With CUDP_SHARES_BOUNDS it is the program of cudp_main.cpp: the same, but for bounds that its
+// processes share.
 const char* cudp_binary() {
-  static const std::string found = program_at(CUDP_BINARY).string();
+  const bool shares = std::getenv("CUDP_SHARES_BOUNDS") != nullptr;
+  static const std::string found = program_at(shares ? CUDP_SHARING : CUDP_BINARY).string();
   return found.c_str();
 }
 

@@ -58,8 +58,11 @@ cudaError_t fill(void* p, int value, std::size_t bytes, cudaStream_t stream) {
   if (!is_on_device(p))
     return Runtime::refuse(cudaErrorInvalidValue, "memory is filled that is not the device's");
   return runtime().enqueue(runtime().stream(stream), touching([=](const StreamWork& o) {
-                             std::memset(o.writes(static_cast<u8*>(p), bytes, "a fill"), value,
-                                         bytes);
+                             u8* const to = o.writes(static_cast<u8*>(p), bytes, "a fill");
+                             if (value == 0)
+                               clear(to, bytes);
+                             else
+                               std::memset(to, value, bytes);
                            }));
 }
 

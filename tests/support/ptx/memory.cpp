@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace cudp::ptx {
 
 namespace {
 constexpr u64 kMostReserved = u64{1} << 42;  // a sanitizer leaves fewer addresses
 constexpr u64 kApart = 512;                  // bytes between allocations
+constexpr u64 kLongRange = 1 << 16;          // bytes from which on clear() gives pages back
 }  // namespace
 
 const char* race(Access kind, bool with_a_write, Conflict conflict) {
@@ -25,6 +27,18 @@ const char* race(Access kind, bool with_a_write, Conflict conflict) {
   }
   return with_a_write ? "race: nothing orders it after the operation that wrote"
                       : "race: nothing orders it after the operation that read";
+}
+
+void clear(u8* data, u64 bytes) {
+  const auto address = reinterpret_cast<u64>(data);
+  const u64 page = static_cast<u64>(sysconf(_SC_PAGESIZE));
+  const u64 begin = (address + page - 1) / page * page, end = (address + bytes) / page * page;
+  if (bytes < kLongRange || madvise(data + (begin - address), end - begin, MADV_DONTNEED) != 0) {
+    std::memset(data, 0, bytes);
+    return;
+  }
+  std::memset(data, 0, begin - address);
+  std::memset(data + (end - address), 0, address + bytes - end);
 }
 
 void Shadow::set_in_flight(u64 at, bool in_flight) {

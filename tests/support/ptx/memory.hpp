@@ -190,6 +190,10 @@ template <bool shared>
   return nullptr;
 }
 
+/// Sets bytes of memory from calloc or new to zero. Whole pages of a long range are given back to
+/// the system, so that they occupy no memory until they are accessed again.
+void clear(u8* data, u64 bytes);
+
 /// Array of zeros that occupies no memory until it is accessed.
 template <class T>
 class Zeros {
