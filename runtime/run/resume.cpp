@@ -151,7 +151,11 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   check_same_facts(prepared, key.key());
   check_same_run(stored, prepared);
   const bool was_unsynced = !stored.checkpoint.boot.empty();
-  if (was_unsynced) stored.folder.sync_all();
+  if (was_unsynced) {
+    stored.folder.sync_all();
+    const fs::path& root = stored.folder.root();
+    sync_folder(root.has_parent_path() ? root.parent_path() : fs::path("."));
+  }
   if (ranks.alone() && (kept == nullptr || !kept->is_used))
     keep_table(prepared.data, stored.folder.checkpoints());
   auto restored = std::make_unique<Run>(stored.folder, prepared, key.key(), reporter, caller);

@@ -7,7 +7,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "models/freeze.hpp"
-#include "runtime/base/boot_id.hpp"
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/config/log_options.hpp"
@@ -127,6 +126,8 @@ void Run::checkpoint_due(const Training& t) {
 void Run::end_unsynced_start() {
   unsynced_until.reset();
   folder.sync_all();
+  sync_folder(folder.root().has_parent_path() ? folder.root().parent_path() : ".");
+  boot.clear();
   save_checkpoint();
 }
 
@@ -143,7 +144,7 @@ void Run::save_checkpoint(const Training& t) const {
                          .data = data_tag,
                          .key_check = key_check,
                          .ledger_was_lost = ledger_was_lost,
-                         .boot = unsynced_until ? boot_id() : ""},
+                         .boot = boot},
                         authenticator, folder.sync());
   if (metrics_file_) metrics_file_->checkpointed();
 }

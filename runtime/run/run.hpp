@@ -60,6 +60,7 @@ class Run final : public TrainingObserver {
   Reservation reservation;  ///< charges to budget files that several trainings share
   /// Until when the run's files are not synced (UnsyncedStart); nullopt if they are.
   std::optional<std::chrono::steady_clock::time_point> unsynced_until;
+  std::string boot;  ///< boot_id() at the start of a run that is not synced at first; else ""
 
   /// Starts to write a TensorBoard event file, if --tensorboard is set. Requires that the run has
   /// its folder and, if it is resumed, the metrics of its earlier steps.

@@ -96,11 +96,11 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   Run& run = *started;
   make_new_folder(run.new_folder, experiment);
   run.folder = run.new_folder->folder();
-  if (const double seconds = config.of<UnsyncedStart>().seconds;
-      seconds > 0.0 && !boot_id().empty())
+  if (config.of<UnsyncedStart>().seconds > 0.0) run.boot = boot_id();
+  if (!run.boot.empty())
     run.unsynced_until = std::chrono::steady_clock::now() +
                          std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                             std::chrono::duration<double>(seconds));
+                             std::chrono::duration<double>(config.of<UnsyncedStart>().seconds));
   run.reservation = Reservation(config.of<BudgetsInUse>(), note_of(experiment, run));
   announce(ranks, {.kind = RankCommand::Kind::begin});
   run.training = Training::begin(std::move(experiment), key, run, release_observer);

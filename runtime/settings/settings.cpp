@@ -11,6 +11,7 @@
 #include "runtime/config/report_options.hpp"
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/data/schema.hpp"
+#include "runtime/data/text.hpp"
 #include "runtime/data/text_options.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
@@ -137,13 +138,24 @@ Value without_folders(const Option& option, const Value& value) {
   return name.has_extension() ? name.string() : "./" + name.string();
 }
 
+/// Returns the name of a file or folder without the "./" of without_folders(); a name of published
+/// data, and a value that is no path, as they are.
+Value own_name(const Option& option, const Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  if (!text || !is_path(option) || !text->starts_with("./")) return value;
+  const std::string name = text->substr(2);
+  return is_named_dataset(name) || is_named_embedding(name) ? value : Value(name);
+}
+
 /// Returns whether an option of the resumed run has the value of the original run. Paths are
 /// compared without their folders, because files may have moved; the examples themselves are
 /// compared later.
 bool is_same_setting(const Option& option, const std::optional<Value>& now,
                      const std::optional<Value>& then) {
   if (!now || !then) return now == then;
-  return without_folders(option, *now) == without_folders(option, *then);
+  const Value a = without_folders(option, *now), b = without_folders(option, *then);
+  // Earlier versions of the program wrote the name without "./".
+  return a == b || own_name(option, a) == own_name(option, b);
 }
 
 }  // namespace

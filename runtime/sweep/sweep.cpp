@@ -219,8 +219,15 @@ void Sweep::run(std::optional<EndOnSignal>& end) {
 
 void Sweep::remove_leftovers_of_runs() const {
   for (std::size_t r = 0; r < runs_.size(); ++r) {
+    const RunFolder folder = run_folder(r);
     std::error_code none;
-    if (runs_[r].mine && fs::exists(run_folder(r).result(), none)) remove_leftovers(run_folder(r));
+    if (!runs_[r].mine || !fs::exists(folder.result(), none)) continue;
+    try {
+      const FolderLock lock(folder.checkpoints());
+      remove_leftovers(folder);
+    } catch (const Error&) {
+      // Another process still has the run, and removes them itself.
+    }
   }
 }
 

@@ -38,11 +38,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Replaces a file name without a folder by its path in the data folder, if the file exists there.
+/// Replaces a file name without a folder, or with "./" alone, by its path in the data folder, if
+/// the file exists there.
 void find_file(std::string& name, const std::string& data_dir) {
   std::error_code ignored;
-  if (name.empty() || name.find('/') != std::string::npos) return;
-  if (const fs::path there = fs::path(data_dir) / name; fs::exists(there, ignored))
+  const fs::path file(name);
+  if (name.empty() || (file.has_parent_path() && file.parent_path() != ".")) return;
+  if (const fs::path there = fs::path(data_dir) / file.filename(); fs::exists(there, ignored))
     name = there.string();
 }
 
@@ -261,13 +263,18 @@ ReplayVerdict replay_run(const ReleasedRun& run, const ReplaySettings& settings,
     evidence.ledger = read_file(replay->folder.ledger());
     evidence.settings = read_file(replay->folder.config());
   } catch (const Error& e) {
-    // The folder has a certificate, and the message the number.
-    const fs::path certificate = RunFolder(config.out).certificate();
+    const RunFolder ended(config.out);
     std::error_code none;
-    if (!size_is_private || !fs::exists(certificate, none)) throw;
-    throw Error("the replay was refused by its own noisy number of training examples, which " +
-                    certificate.string() + " has",
-                e.code());
+    if (!size_is_private || !fs::exists(ended.certificate(), none)) throw;
+    // The message may have the number.
+    if (e.code() == Exit::again) throw Error("the replay was interrupted", e.code());
+    const Json certificate = Json::parse(read_file(ended.certificate()), nullptr, false);
+    if (certificate.is_object() && certificate.value("status", "") == "refused")
+      throw Error("the replay was refused by its own noisy number of training examples, which " +
+                      ended.certificate().string() + " has",
+                  e.code());
+    append_line(ended.log(), e.what());
+    throw Error("the replay failed, for a reason that is in " + ended.log().string(), e.code());
   }
   evidence.transcript = memory.content();
   ReplayVerdict verdict{.transcript = {},

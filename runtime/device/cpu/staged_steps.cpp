@@ -9,6 +9,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/interrupt.hpp"
 #include "runtime/data/row_pass.hpp"
+#include "runtime/device/cpu/rows_ahead.hpp"
 
 namespace cudp::cpu {
 namespace {
@@ -66,6 +67,12 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
       std::min(static_cast<double>(limits.rows), static_cast<double>(file.rows()) / 3.0);
   plan.steps = std::min<std::uint64_t>(static_cast<std::uint64_t>(rows / batch),
                                        limits.chunks / limits.min_chunk);
+  // A larger batch is improbable: eight standard deviations.
+  const double largest = batch + 8.0 * std::sqrt(batch) + 16.0;
+  // A larger batch is not read ahead, from whichever file.
+  if (largest * row > static_cast<double>(RowsAhead::kMaxBytes)) return {};
+  plan.slot_rows = RowPass::slot_of(static_cast<std::size_t>(largest), file.row_bytes());
+  plan.steps = std::min<std::uint64_t>(plan.steps, file.rows() / 3 / plan.slot_rows);
   if (plan.steps < kMinSteps) return {};
   const auto bytes = static_cast<double>(file.rows()) * row;
   const auto cost_of_pass = [&](std::uint64_t of) {
@@ -89,9 +96,6 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
   if (!limits.always && cost_of_pass(plan.steps) + row * batch * static_cast<double>(plan.steps) >
                             cost_of_reads(plan.steps))
     return {};
-  // A larger batch is improbable: eight standard deviations.
-  const double largest = batch + 8.0 * std::sqrt(batch) + 16.0;
-  plan.slot_rows = RowPass::slot_of(static_cast<std::size_t>(largest), file.row_bytes());
   const std::uint64_t chunk = limits.chunks / plan.steps / RowPass::kDirectPage;
   const double slot = static_cast<double>(plan.slot_rows) * row;
   plan.chunk_bytes =

@@ -487,6 +487,18 @@ TEST_F(VerifyCli, AReplayShowsNothingOfAPrivateNumberOfRows) {
   EXPECT_EQ(refused.err.find("120"), std::string::npos) << refused.err;
 }
 
+TEST_F(VerifyCli, AReplayFindsDataWithoutAnEnding) {
+  const std::string table = folder_ / "people";
+  fs::copy_file(table_.table, table);
+  table_.table = table;
+  train("run", with(kSteps, {"--size-is-public"}));
+  EXPECT_NE(content_of(folder_ / "run/release/config.toml").find("dataset = \"./people\""),
+            std::string::npos);
+  const Finished f = verify("run", {"--replay", folder_ / "replay", "--data-dir", folder_.path(),
+                                    "--schema", table_.schema, "--threads", "1"});
+  EXPECT_EQ(f.exit, 0) << f.out << f.err;
+}
+
 TEST_F(VerifyCli, AReplayReportsWhatTheRunStatesOtherwise) {
   train("run", with(kSteps, {"--size-is-public"}));
   change_certificate([](OrderedJson& c) { c["hyperparameter_tuning"] = "counted"; });

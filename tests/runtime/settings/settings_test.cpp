@@ -108,8 +108,14 @@ TEST(Settings, AReleasedPathIsNotTheNameOfPublishedData) {
     EXPECT_NE(text.find("dataset = \"./mnist\""), std::string::npos) << text;
     EXPECT_NE(text.find("embedding = \"./glove\""), std::string::npos) << text;
   }
-  TrainConfig published;
+  TrainConfig published, earlier;
   published.dataset = "mnist";
+  earlier.dataset = "people";  // written without "./"
+  EXPECT_NO_THROW((void)resolve_resumed(flags({{"dataset", "/b/people"}}), earlier));
+  EXPECT_NE(refusal([&] {
+              (void)resolve_resumed(flags({{"dataset", "/b/mnist"}}), published);
+            }).find("--dataset: expected \"mnist\""),
+            std::string::npos);
   EXPECT_NE(write_config(published, Audience::release).find("dataset = \"mnist\""),
             std::string::npos);
 }
