@@ -21,7 +21,7 @@ set(of_pictures "^(ReproducedTable|Pictures|Curves|EvaluationReport)|^Account[.]
 
 # The cudp processes of a test share bounds that the accountant computed (support/shared_bounds.hpp,
 # cudp_main.cpp), but for tests that start the program that users have.
-set(of_the_program "^(Answers|CliCrash|CliKilled|CliReproduce|CliSignals|CliTrain|Completion|Help|NeededLibraries|ProgressCli)[.]?")
+set(of_the_program "^(Answers|CliCrash|CliKilled|CliReproduce|CliSignals|CliTrain|Completion|DpisTable|Help|NeededLibraries|ProgressCli|WrongInputs)[.]?")
 
 execute_process(COMMAND "${program}" --gtest_list_tests OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX REPLACE " +#[^\n]*" "" lines "${lines}")  # values of parameters

@@ -65,7 +65,7 @@ TEST(PtxInterpreter, WhatTheParserDoesNotKnowIsAFault) {
                                   "cvt.rn.tf32.f32 %r2, %f1;",
                                   "call foo;",
                                   "trap;",
-                                  "membar.gl;",
+                                  "membar.sys;",
                                   "bar.arrive 0, 32;",
                                   "mov.b128 %r2, %r1;",
                                   "ld.global.v8.u32 {%r2, %r3}, [%rd1];",

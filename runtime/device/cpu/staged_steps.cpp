@@ -72,7 +72,9 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
   // A larger batch is not read ahead, from whichever file.
   if (largest * row > static_cast<double>(RowsAhead::kMaxBytes)) return {};
   plan.slot_rows = RowPass::slot_of(static_cast<std::size_t>(largest), file.row_bytes());
-  plan.steps = std::min<std::uint64_t>(plan.steps, file.rows() / 3 / plan.slot_rows);
+  // Nor do the copies take more than a third of its bytes, also where steps take whole pages.
+  if (!limits.always)
+    plan.steps = std::min<std::uint64_t>(plan.steps, file.rows() / 3 / plan.slot_rows);
   if (plan.steps < kMinSteps) return {};
   const auto bytes = static_cast<double>(file.rows()) * row;
   const auto cost_of_pass = [&](std::uint64_t of) {
