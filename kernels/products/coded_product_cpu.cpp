@@ -34,8 +34,9 @@ struct Position {
   int number = 0;
 };
 
-/// Decodes the next features of a row, from `position` on, into `parts`. The value of a code's
-/// feature is 1.
+/// Decodes the next features of `row`, at most kParts of them, from `position` on, into `parts`.
+/// Advances `position`. The value of a code's feature is 1. of: how rows are stored. Code: type of
+/// a stored code.
 template <class Code>
 void decode_features(const CodedProduct& a, const CodedRow<Code>& of, const std::uint8_t* row,
                      Position& position, Parts& parts) {
@@ -99,7 +100,8 @@ struct Runs {
 };
 
 /// Groups the examples by codes number k to end - 1 of their rows, into `runs`. A code that stands
-/// for no feature has no group.
+/// for no feature has no group. a: arguments of the kernel. of: how rows are stored. Code: type of
+/// a stored code.
 template <class Code>
 void sort(const AddCodedOuter& a, const CodedRow<Code>& of, int k, int end, Runs& runs) {
   runs.count = 0;
@@ -148,7 +150,8 @@ CUDP_INLINE void add_units(std::int32_t* units, const VecU (&sum)[V], int terms)
 
 /// Adds the gradients of V SIMD vectors of columns, from `column` on: of the weights for the codes
 /// in `runs` and, if `first`, of the bias and of the weights for numeric features. The sum for one
-/// feature stays in registers, so each number of a.units is read and written once per feature.
+/// feature stays in registers, so each number of a.units is read and written once per feature. a:
+/// arguments of the kernel. of: how rows are stored. Code: type of a stored code.
 template <int V, class Code>
 void add_tile(const AddCodedOuter& a, const CodedRow<Code>& of, const Runs& runs, bool first,
               int column) {
@@ -185,7 +188,7 @@ void add_tile(const AddCodedOuter& a, const CodedRow<Code>& of, const Runs& runs
 }
 
 /// Calls with<V>(column) for tiles of V SIMD vectors that together cover `columns`, a multiple of
-/// 16.
+/// 16. With: type of the function `with`.
 template <class With>
 CUDP_INLINE void for_each_tile(int columns, With with) {
   int column = 0;

@@ -70,7 +70,9 @@ void tile(const AddOuter& a, int first, int column) {
 using Tile = void (*)(const AddOuter&, int, int);
 using NarrowTile = void (*)(const AddOuter&, int);
 
-/// Table of functions: of_rows[r - 1] computes a tile of r rows. At most MaxRows rows are compiled.
+/// Table of the functions that add up one tile of the sum a.units (AddOuter): a few rows x V SIMD
+/// vectors of columns. of_rows[r - 1] computes a tile of r rows. Only r <= MaxRows are compiled;
+/// the other entries are null.
 template <int V, int MaxRows>
 struct Tiles {
   Tile of_rows[kMaxRows] = {};
@@ -109,7 +111,7 @@ constexpr int kNarrowVectors = 4;
 
 /// Adds the gradients of all examples for C outputs, from row `first` on. SIMD lanes are rows
 /// (inputs): with so few columns (outputs) nearly all lanes would be padding otherwise. Requires
-/// the rows' inputs to be contiguous.
+/// the rows' inputs to be contiguous. a: arguments of the kernel.
 template <int C>
 void narrow_tile(const AddOuter& a, int first) {
   const Vec to_units = broadcast(kToUnits);

@@ -79,7 +79,7 @@ inline ConvPatch with_lines(ConvPatch p, int lines, int columns) {
 }
 
 /// Returns the shared memory for two patches, one that is multiplied and one that is copied
-/// meanwhile [bytes].
+/// meanwhile [bytes]. p: sizes of the patches.
 inline std::size_t patch_bytes(const ConvPatch& p) {
   return 2 * sizeof(float) * static_cast<std::size_t>(p.size);
 }
