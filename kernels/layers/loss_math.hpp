@@ -50,7 +50,7 @@ CUDP_HD V hinge_derivative(V z, V y) {
 }
 
 /// Returns log(1 + e) for 0 <= e <= 1, computed as 2 atanh(e / (2 + e)), correct to 2 ulp
-/// (distances between neighbouring floats).
+/// (distances between neighbouring floats). V: float or a SIMD vector of floats.
 template <class V>
 CUDP_HD V log1p_of_part(V e) {
   const V t = e / (e + 2.0f);

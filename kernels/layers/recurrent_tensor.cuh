@@ -20,7 +20,7 @@ inline constexpr int kTensorUnits = 2;
 inline constexpr int kTensorExamples = 4;
 
 /// Shared memory of a block that computes an LSTM or GRU, and the part of the work that this thread
-/// has. back: true for the backward pass.
+/// has. back: true for the backward pass. Cell: LSTM or GRU.
 template <class Cell, bool back>
 struct TensorBlock : RecurrentTexts {
   /// Number of sums per unit. U are the weights of the states h. Forward: one sum for each gate, U
@@ -92,9 +92,11 @@ struct TensorBlock : RecurrentTexts {
     return round + unit + 8 * u < a.hidden;
   }
   __device__ __forceinline__ bool is_active(int n, int s) const { return s < own_length[n]; }
-  /// Returns the offset of a number of the thread's first unit, at step s of its example n, in
-  /// arrays with `numbers` numbers per position and direction; its second unit is eight further.
-  /// round: first of the units that the block computes at once.
+  /// Returns an offset in arrays with `numbers` floats per position of a text and direction, e.g.
+  /// its states or its gates' values. The offset is that of the thread's first unit (of its first
+  /// gate in an array of gates), for the thread's example n and for the position that step s of the
+  /// direction reads. The thread's second unit is eight floats further. round: first of the units
+  /// that the block computes at once.
   __device__ __forceinline__ std::int32_t at_step(int n, int s, int round, int numbers) const {
     const int place = is_reverse ? own_length[n] - 1 - s : s;
     const int line = ((first + own(n)) * a.places + place) * a.directions + (is_reverse ? 1 : 0);
