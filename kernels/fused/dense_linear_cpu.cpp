@@ -18,7 +18,7 @@ constexpr std::int64_t kLine = 64;
 constexpr int kNormBlock = 1024;
 
 /// Returns number(0), ..., number(n - 1), 0 < n < kLanes, followed by zeros. Does not call number()
-/// for larger arguments.
+/// for larger arguments. Number: type of the function number().
 template <class Number>
 CUDP_INLINE Vec first_numbers(int n, Number number) {
   float x[kLanes] = {};
@@ -69,7 +69,7 @@ struct ByteRows {
 };
 
 /// A group of kLanes dense rows, with the address of each row and the values that are computed for
-/// it.
+/// it. Rows: FloatRows or ByteRows, by the type of the stored features.
 template <class Rows>
 struct Group : LinearGroup {
   decltype(Rows(DenseLinear()).row(0)) row[kLanes];
@@ -87,7 +87,9 @@ CUDP_INLINE void prefetch(const DenseLinear& a, const Rows& rows, int e) {
   prefetch_label(a.of, a.of.examples[e]);
 }
 
-/// Computes the score w x of a row x, without the bias, and |x|^2. w: a.weights.
+/// Computes the score w x of a row x, without the bias, and |x|^2, with w = a.weights. Writes the
+/// score to *product and |x|^2 to *square. rows: converts the numbers of x to floats. Number: type
+/// of these numbers.
 template <class Rows, class Number>
 CUDP_INLINE void score(const DenseLinear& a, const Rows& rows, const Number* x, float* product,
                        float* square) {
@@ -126,7 +128,8 @@ CUDP_INLINE void score(const DenseLinear& a, const Rows& rows, const Number* x, 
 }
 
 /// Adds the clipped gradients of a group's n rows to the sum a.units, as integers that count
-/// multiples of the sum's grid. Rows whose gradients are not finite are skipped.
+/// multiples of the sum's grid. Rows whose gradients are not finite are skipped. g: the group, with
+/// the values that weigh() has computed for its rows.
 template <class Rows>
 CUDP_INLINE void add(const DenseLinear& a, const Rows& rows, int n, Group<Rows>& g) {
   int live = 0;

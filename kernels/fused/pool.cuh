@@ -28,7 +28,7 @@ __device__ __forceinline__ Two where(Two v, u32 flags, int bit, bool set) {
 __device__ __forceinline__ Two sum_of(Two a, Two b) { return {a.x + b.x, a.y + b.y}; }
 
 /// Computes pool and activation of convolution i's outputs, and writes them as the next layer's
-/// input.
+/// input. P: the kernel's Plan, its layout for one network.
 template <class P, int i>
 __device__ __forceinline__ void pool_forward(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
@@ -83,7 +83,7 @@ __device__ __forceinline__ void pool_forward(Space<P>& s) {
 
 /// Computes the gradient of convolution i's outputs from that of its pooled outputs, which has
 /// already been multiplied by the activation's derivative, and writes it as operands of tensor
-/// cores.
+/// cores. P: the kernel's Plan, its layout for one network.
 template <class P, int i>
 __device__ __forceinline__ void pool_backward(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
