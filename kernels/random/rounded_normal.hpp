@@ -69,7 +69,7 @@ struct FurtherDigits {
 /// integers). words [4]: the pair's first random words. Computes in multiple precision, so it takes
 /// 20 us or more. Host only. Throws std::runtime_error if 832 bits of each of the pair's two
 /// uniform numbers do not decide the rounding; with a working generator the probability is below
-/// 2^-700.
+/// 2^-700. further: source of more random bits, for the case that the first words are too few.
 RoundedPair exact_rounded_pair(const std::uint32_t* words, double s, const FurtherDigits& further);
 
 /// Returns pair number `pair` of a stream's rounded normals (normal random numbers with standard
