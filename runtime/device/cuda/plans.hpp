@@ -108,7 +108,7 @@ inline constexpr int kMinTensorSide = 16;
 
 /// Returns the shared memory that one block may use to compute a convolution from patches, parts of
 /// the image [bytes]. With it, three such blocks fit a multiprocessor of an H200, and two fit one
-/// of an A100.
+/// of an A100. limits: those of the device.
 inline std::size_t patch_shared_bytes(const DeviceLimits& limits) {
   return std::min(limits.shared_bytes, std::size_t{72} * 1024);
 }
@@ -192,8 +192,8 @@ struct CudaStorage {
     return first;
   }
 
-  /// Adds a weight matrix to those that are copied (rounded and reordered for tensor cores) before
-  /// each step. Returns the offset of the copy [floats], a multiple of 16 bytes.
+  /// Adds the weight matrix p to those that are copied (rounded and reordered for tensor cores)
+  /// before each step. Returns the offset of the copy [floats], a multiple of 16 bytes.
   std::int64_t pack(PackPlan p) {
     const std::int64_t floats =
         p.keeps_order ? std::int64_t{p.terms} * p.columns : packed_floats(p.terms, p.columns);
@@ -203,7 +203,7 @@ struct CudaStorage {
   }
 
   /// Stores a table of the n offsets at(0), ..., at(n - 1). Returns a mapping that gives index i
-  /// the i-th offset of the table.
+  /// the i-th offset of the table. At: type of the function at().
   template <class At>
   AxisPlan table(std::int64_t n, const At& at) {
     const auto first = static_cast<std::int64_t>(tables.size());
