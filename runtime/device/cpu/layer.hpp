@@ -222,7 +222,7 @@ class WholeGradientLayer : public CpuLayer {
  protected:
   /// Reserves memory for an example's parameter gradient. A derived class must call it in
   /// reserve(). packed, size: offset and number of floats of the layer's parameters in the packed
-  /// weights.
+  /// weights. storage: the memory that the layers reserve.
   void reserve_gradient(Storage& storage, std::int64_t packed, std::int64_t size) {
     packed_ = packed;
     size_ = size;
@@ -230,7 +230,8 @@ class WholeGradientLayer : public CpuLayer {
   }
   float* gradient_memory(Workspace& w) const;
   /// Writes one example's parameter gradient to `out`, in the order of the packed weights,
-  /// including all padding.
+  /// including all padding. w: the memory of the thread that has the example. example: index among
+  /// the examples that are processed at once.
   virtual void make_gradient(Workspace& w, int example, float* out) const = 0;
 
  private:

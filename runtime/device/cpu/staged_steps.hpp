@@ -51,7 +51,8 @@ struct StagePlan {
 
 /// Returns the plan for the rows of `train`, which are in a file. draw: how the steps draw.
 /// expected_batch: public expected batch size of all ranks together. steps: number of steps to
-/// come. delayed: whether the steps before the first pass are among them.
+/// come. delayed: whether the steps before the first pass are among them. limits: sizes that decide
+/// how many steps share a pass.
 StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_batch,
                      std::uint64_t steps, bool delayed = true, const StageLimits& limits = {});
 
@@ -71,7 +72,7 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
 class StagedSteps {
  public:
   /// Returns null if passes are not faster, or not possible on this disk. Keeps a reference to
-  /// `train`.
+  /// `train`. settings: those of the engine. limits: sizes that decide how many steps share a pass.
   static std::unique_ptr<StagedSteps> open(const Dataset& train, const EngineSettings& settings,
                                            const StageLimits& limits = {});
   ~StagedSteps();
@@ -102,7 +103,7 @@ class StagedSteps {
   const StagePlan& plan() const { return plan_; }
 
   /// Returns the group that has the rows of a step; null if none has. Starts passes for later
-  /// steps. A group must be kept until its rows have been read.
+  /// steps. A group must be kept until its rows have been read. draw: how the steps draw.
   std::shared_ptr<const Group> find(std::uint64_t step, const Draw& draw);
 
  private:
