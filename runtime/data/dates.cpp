@@ -18,7 +18,7 @@ using Parts = std::array<int, kParts.size()>;  // values in the order of kParts
 
 /// Splits a date format into its parts, in order: calls part(index) for every %-part, with its
 /// index in kParts, and literal(char) for every other character. Stops and returns false when one
-/// of them returns false.
+/// of them returns false. Part, Literal: types of the functions.
 template <class Part, class Literal>
 bool walk(std::string_view format, const Part& part, const Literal& literal) {
   for (std::size_t i = 0; i < format.size(); ++i) {

@@ -12,7 +12,7 @@
 namespace cudp {
 namespace {
 
-/// Returns the half-open range of addresses in which the array's elements lie.
+/// Returns the half-open range of addresses in which the elements of array a lie.
 std::pair<const std::byte*, const std::byte*> addresses(const GivenArray& a) {
   const std::byte* low = a.data;
   const std::byte* high = a.data + a.item_size();

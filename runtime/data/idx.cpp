@@ -14,7 +14,8 @@ constexpr std::uint32_t kLabelsMagic = 2049;  // unsigned bytes, one dimension
 constexpr std::uint32_t kMaxExamples = 0x7fffffff;
 constexpr std::uint32_t kLongestSide = 4096;
 
-/// Reads the big-endian words at the start of an IDX file, and checks the magic number.
+/// Reads the big-endian words at the start of an IDX file, and checks the magic number. what: what
+/// the file has, for messages.
 template <std::size_t words>
 std::array<std::uint32_t, words> read_header(ByteReader& reader, std::uint32_t magic,
                                              const char* what) {
@@ -42,6 +43,7 @@ void check_range(const ByteReader& reader, int byte, const char* what, std::uint
 
 /// Reads `whole` items of `bytes` bytes each, to the end of the stream. Calls keep(count) for the
 /// items of this rank's share; it must read `count` bytes and return how many bytes there were.
+/// what: what the bytes are, for messages.
 template <class Keep>
 void read_body(ByteReader& reader, std::uint64_t whole, std::uint64_t bytes, Share share,
                const char* what, const Keep& keep) {

@@ -120,7 +120,7 @@ class Pass {
     submit(request);
   }
 
-  /// Writes what was collected of a list, and assigns other memory to the list.
+  /// Writes the rows that were collected for list number k, and assigns other memory to the list.
   void write(std::size_t k) {
     List& list = lists_[k];
     sizes_[list.buffer] = whole_pages(list.collected);

@@ -52,7 +52,7 @@ std::vector<std::string> read_list(const fs::path& path, const Claim& claim = {}
 }
 
 /// Returns the claim with which a file of a published embedding is checked: that it is the
-/// published file.
+/// published file. named: the embedding. file: the file that is read.
 Claim claim_of(const NamedEmbedding& named, const fs::path& file) {
   return {.set = named.name,
           .file = file.filename(),

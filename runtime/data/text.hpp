@@ -27,9 +27,10 @@ struct TextCoder {
   std::string embedding_digest;
 };
 
-/// Converts texts to word ids and appends them to a data set of shape {1, 1, options.tokens}. With
-/// Marks::four, begin and end markers are added before the text is cut to options.tokens. A text
-/// may be empty. The ids depend on this text alone.
+/// Converts texts to word ids and appends them to a data set. Each text becomes an example with
+/// options.tokens ids: a longer text is cut, a shorter one is followed by zeros. If the vocabulary
+/// has the special ids Marks::four, begin and end markers are added before a text is cut, and count
+/// as words. A text may be empty. The ids of a text do not depend on other texts.
 class TextEncoder {
  public:
   /// coder: must outlive the encoder.

@@ -37,7 +37,7 @@ int append_numbers(std::string_view line, std::vector<float>& values) {
 }
 
 /// Reads GloVe's text format. A first line of two numbers, which word2vec and fastText write, is
-/// skipped.
+/// skipped. text: the file's content. source: name of the file, for messages.
 VectorTable read_glove(std::string_view text, const std::string& source) {
   const auto reader =
       memory_bytes(source, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
