@@ -99,7 +99,7 @@ std::vector<PrivacyBound> group_epsilons(const Composition& composition,
 /// example: the least k epsilon_1 with delta_1(epsilon_1) (e^(k epsilon_1) - 1) / (e^epsilon_1 - 1)
 /// <= delta, where delta_1(epsilon_1) is the delta for one example at epsilon_1. Returns nullopt if
 /// that exceeds the range of double. Source: Vadhan 2017, "The Complexity of Differential Privacy",
-/// Lemma 2.2.
+/// Lemma 2.2. composition: the releases.
 std::optional<double> vadhan_epsilon(const Composition& composition, std::uint64_t k, double delta,
                                      const AccountantOptions& options = {});
 

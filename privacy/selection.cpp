@@ -65,6 +65,7 @@ class ProfileTable {
   /// Returns an upper bound on delta at any epsilon. Delta is convex in e^epsilon, so linear
   /// interpolation between two entries bounds it from above. For epsilon < 0: delta(epsilon) = 1 -
   /// e^epsilon (1 - delta_reversed(-epsilon)), where delta_reversed is that of the other direction.
+  /// reversed: false for the delta if a unit of privacy is added, true for that if one is removed.
   double at(double epsilon, bool reversed) const {
     if (epsilon < 0.0)
       return std::fmin(1.0, 1.0 - std::exp(epsilon) * (1.0 - at(-epsilon, !reversed)) + 1e-15);

@@ -32,7 +32,8 @@ void check_law(const StoppingLaw& law) {
                                 std::to_string(law.cap));
 }
 
-/// Returns P(K = k + 1) / P(K = k) of the distribution of StoppingLaw.
+/// Returns P(K = k + 1) / P(K = k) of the distribution of StoppingLaw with the parameters eta and
+/// gamma.
 double ratio(double eta, double gamma, double k) { return (1.0 - gamma) * ((k + eta) / (k + 1.0)); }
 
 /// Returns P(K = k), with K the number of trainings, for k = 1 to law.cap, at index k - 1. The

@@ -193,7 +193,7 @@ std::string_view text_of(Certificate::TestSet test_set);
 /// Returns the JSON object of a public input (a file that was used at no privacy cost, such as
 /// public weights), as in privacy.json and in the released model's file.
 nlohmann::ordered_json to_json(const Certificate::PublicInput& input);
-/// Reads the JSON that to_json(PublicInput) writes. Missing fields stay empty.
+/// Reads the JSON that to_json(PublicInput) writes. Missing fields stay empty. json: the object.
 Certificate::PublicInput read_public_input(const nlohmann::json& json);
 
 /// Returns the certificate in the published form, format 2.
