@@ -43,7 +43,7 @@ struct SequenceTile {
   }
 
   /// Calls body(index, number) for every number of the gradient that this thread has in `sums`.
-  /// index: index of the number's parameter among those of the layer.
+  /// index: index of the number's parameter among those of the layer. S: type of `sums`.
   template <class S, class Body>
   __device__ __forceinline__ void for_each_place(const S& sums, const Body& body) const {
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
