@@ -89,7 +89,7 @@ CUDP_INLINE void prefetch(const DenseLinear& a, const Rows& rows, int e) {
 
 /// Computes the score w x of a row x, without the bias, and |x|^2, with w = a.weights. Writes the
 /// score to *product and |x|^2 to *square. rows: converts the numbers of x to floats. Number: type
-/// of these numbers.
+/// of these numbers. Rows: FloatRows or ByteRows.
 template <class Rows, class Number>
 CUDP_INLINE void score(const DenseLinear& a, const Rows& rows, const Number* x, float* product,
                        float* square) {

@@ -161,7 +161,8 @@ __device__ __forceinline__ void tile_product(const TileRows& x, int terms, int o
 
 /// Computes y = f(weight x + bias) for the arrays x of a tile, with f the layer's activation
 /// function. partial: memory for partial sums, used if dense_parts() > 1. l: the layer's weights
-/// and bias. 8 kTiles: number of outputs that a warp computes at once.
+/// and bias. 8 kTiles: number of outputs that a warp computes at once. Function: type of the
+/// function f.
 template <int kTiles, class Function>
 __device__ __forceinline__ void tile_forward(const LayerWeights& l, const TileRows& x,
                                              const TileRows& partial, const TileRows& y,
@@ -189,9 +190,9 @@ __device__ __forceinline__ void tile_forward(const LayerWeights& l, const TileRo
 }
 
 /// Part of the gradient of the dense layer `layer` that a thread computes at once: that of the
-/// weights between kIn inputs (`input`, input + apart, ...) and kOut outputs (from `output` on).
-/// The input after the layer's last is the bias's 1. Threads next to each other have inputs next to
-/// each other.
+/// weights between kIn (kIn_) inputs (`input`, input + apart, ...) and kOut (kOut_) outputs (from
+/// `output` on). The input after the layer's last is the bias's 1. Threads next to each other have
+/// inputs next to each other.
 template <int kIn_, int kOut_>
 struct TilePart {
   static constexpr int kIn = kIn_, kOut = kOut_;

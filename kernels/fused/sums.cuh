@@ -20,7 +20,9 @@ __device__ __forceinline__ float transformed(const Transform& t, float x, float 
 }
 
 /// Coordinate-wise clipping: replaces each number g of a unit with w = (g factor - mean) inverse,
-/// where g factor is the gradient of the number's parameter. i: number of the convolution.
+/// where g factor is the gradient of the number's parameter. i: number of the convolution. P: the
+/// kernel's Plan, its layout for one network. t: arrays with the mean m and 1 / scale of each
+/// parameter. unit: the unit, whose numbers are in `gradient`.
 template <class P, int i>
 __device__ __forceinline__ void transform_unit(const Transform& t, const Unit<P, i>& unit,
                                                float factor,
