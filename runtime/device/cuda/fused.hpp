@@ -146,8 +146,8 @@ class FusedNetwork {
   Unfinished sum(const std::vector<FusedKernel>& kernels, FusedSum args, const Drawn& drawn,
                  FixedPoint* fixed, Tally* tally);
 
-  /// Returns the kernel that is expected to be the fastest among those that accept the data.
-  /// examples: expected number of examples of a launch. data: the examples on the device.
+  /// Returns the kernel that is expected to be the fastest among those of `kernels` that accept the
+  /// data. examples: expected number of examples of a launch. data: the examples on the device.
   const FusedKernel& choose(const std::vector<FusedKernel>& kernels, const DeviceData& data,
                             double examples) const;
   void launch_kernel(const char* name, const FusedKernel& kernel, FusedSum args);

@@ -22,6 +22,7 @@ inline constexpr std::int64_t kMaxInFlight = 32768;
 /// the result is the larger of two numbers. The first is what fits into a quarter of a gibibyte, or
 /// 4096 if that is more, but at most what fits into a gibibyte. The second is `wanted`, the number
 /// of examples of a step, but at most what fits into a quarter of the device's `memory` [bytes].
+/// layout: memory layout of the network.
 std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
                                 std::size_t memory, std::int64_t wanted);
 

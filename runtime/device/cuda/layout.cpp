@@ -35,7 +35,7 @@ void add_edges(CudaLayout& layout, const Network& network, const std::vector<Lay
 
 /// Turns activations that work in place into epilogues of the adjacent layers that can have one.
 /// layout: the network's memory layout, which is changed. edges: those of each layer. choices: how
-/// layers are computed.
+/// layers are computed. network_layers: the layers of the network.
 void fold_activations(CudaLayout& layout, const std::vector<NetworkLayer>& network_layers,
                       const std::vector<LayerEdges>& edges, const LayoutChoices& choices) {
   const auto& layers = layout.layers;
@@ -63,7 +63,7 @@ struct Stored {
 /// that writes them last, if it can round; the `as` members of the edge and of the layer record
 /// this. Otherwise each reader rounds them on every load. Returns the formats that each layer
 /// stores. layout: the network's memory layout, which is changed. edges: those of each layer.
-/// choices: how layers are computed.
+/// choices: how layers are computed. network_layers: the layers of the network.
 std::vector<Stored> round_edges(CudaLayout& layout, const std::vector<NetworkLayer>& network_layers,
                                 const std::vector<LayerEdges>& edges,
                                 const LayoutChoices& choices) {

@@ -218,7 +218,8 @@ class CpuDense final : public CpuLayer {
 
   /// Computes, for the examples first .. first + count - 1 of those in flight, the squared norm of
   /// the transformed gradient, |(x dy' - m) / scale|^2, as a quadratic form in dy. Its coefficients
-  /// are two matrix products: x^2 with 1 / scale^2, and x with m / scale^2 (see dense_square).
+  /// are two matrix products: x^2 with 1 / scale^2, and x with m / scale^2 (see dense_square). w:
+  /// the thread's workspace.
   void transformed_squares(Workspace& w, int first, int count) const {
     const Coordinates& c = *w.coordinates;
     const std::int64_t inputs = in().size();
