@@ -22,11 +22,13 @@ struct CifarRecords {
 /// Range of records that selects all records of a file.
 inline constexpr ExampleRange kAllRecords{0, std::numeric_limits<std::size_t>::max()};
 
-/// Returns the number of complete records in the stream, without reading their content.
+/// Returns the number of complete records in the stream, without reading their content. reader: the
+/// file.
 std::uint64_t count_cifar(ByteReader& reader);
 
 /// Reads the records in `range`, which may be empty, and checks the stream to its end. Throws
-/// InputError if a label in the range is above 9, or if the last record is cut short.
+/// InputError if a label in the range is above 9, or if the last record is cut short. reader: the
+/// file.
 CifarRecords read_cifar(ByteReader& reader, ExampleRange range = kAllRecords);
 
 }  // namespace cudp

@@ -57,7 +57,8 @@ GivenArrayReader::GivenArrayReader(const GivenArray& array)
   for (const std::uint64_t side : array.shape) left_ *= side;
 }
 
-/// Calls take(address) for each of the next `count` elements, in row-major order.
+/// Calls take(address) for each of the next `count` elements, in row-major order. Take: type of the
+/// function take().
 template <class Take>
 void GivenArrayReader::for_each_next(std::size_t count, const Take& take) {
   ensure(count <= left_, "an array has no more elements");

@@ -43,7 +43,7 @@ void check_range(const ByteReader& reader, int byte, const char* what, std::uint
 
 /// Reads `whole` items of `bytes` bytes each, to the end of the stream. Calls keep(count) for the
 /// items of this rank's share; it must read `count` bytes and return how many bytes there were.
-/// what: what the bytes are, for messages.
+/// what: what the bytes are, for messages. reader: the file. Keep: type of the function keep().
 template <class Keep>
 void read_body(ByteReader& reader, std::uint64_t whole, std::uint64_t bytes, Share share,
                const char* what, const Keep& keep) {
@@ -60,6 +60,7 @@ void read_body(ByteReader& reader, std::uint64_t whole, std::uint64_t bytes, Sha
 }
 
 /// Reads `count` bytes, whole images of `bytes` bytes, into a file. Returns how many there were.
+/// reader: the file. to: the file that is written.
 std::uint64_t write_images(ByteReader& reader, std::uint64_t count, std::uint64_t bytes,
                            RowFileWriter& to) {
   const std::uint64_t images = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / bytes);

@@ -32,7 +32,8 @@ constexpr const char* kIndex = "rows-index";
 constexpr const char* kTrained = "rows";
 constexpr const char* kHeld = "rows-held-out";
 
-/// Calls visit(array) for each array that is kept in the index.
+/// Calls visit(array) for each array that is kept in the index. Data: Dataset, const or not. Visit:
+/// type of the function visit().
 template <class Data, class Visit>
 void visit_arrays(Data& data, const Visit& visit) {
   visit(data.lengths);

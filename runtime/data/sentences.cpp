@@ -56,6 +56,7 @@ void add(std::string& sentence, std::string_view words) {
 }
 
 /// Returns "the old fox", or in half of all cases "the fox". dice: source of the random numbers.
+/// animal: "fox" in this example.
 std::string phrase(std::string_view animal, Dice& dice) {
   std::string words = "the";
   if (dice.below(2) == 0) add(words, one_of(kAdjectives, dice));
