@@ -15,6 +15,7 @@
 
 namespace cudp {
 
+/// 2^32, the probability 1 in the units of thresholds for 32-bit random words.
 inline constexpr double kTwo32 = 0x1p32;
 
 /// Smallest norm of a gradient that importance sampling may accept. A computed norm may be too
