@@ -126,15 +126,17 @@ __device__ __forceinline__ void multiply_add_half(float (&d)[4], const u32 (&a)[
   multiply_add(d, a, columns);
 }
 
-/// Group of examples that a block processes at once: examples first, first + apart, ... of the
-/// micro-batch, which has `live` examples in all. at(e): index in the micro-batch of example e of
-/// the group. number(): its index in the data set; if the micro-batch has no such example, that of
-/// the micro-batch's last one.
+/// Group of examples that a block processes at once: the examples with the indices first, first +
+/// apart, first + 2 apart, ... of the micro-batch.
 struct Group {
-  int first, apart, live;
+  int first, apart, live;  ///< live: number of examples of the micro-batch
 
+  /// Returns the index in the micro-batch of example e of the group.
   __device__ __forceinline__ int at(int e) const { return first + e * apart; }
+  /// Returns whether the micro-batch has an example with the index at(e).
   __device__ __forceinline__ bool has(int e) const { return at(e) < live; }
+  /// Returns the index in the data set of example e of the group. If the micro-batch has no such
+  /// example, returns that of its last example. a: arguments of the launch.
   __device__ __forceinline__ std::int64_t number(const FusedSum& a, int e) const {
     return example_number(a, has(e) ? at(e) : live - 1);
   }

@@ -12,7 +12,7 @@ namespace {
 /// Number of a row's first cache lines that are prefetched. The hardware prefetches the lines that
 /// follow.
 constexpr std::int64_t kLines = 16;
-constexpr std::int64_t kLine = 64;
+constexpr std::int64_t kLine = 64;  ///< size of a cache line [bytes]
 /// The |x|^2 of a row is summed in float32 within blocks of this many numbers
 /// (kCpuArithmetic.norm_block); a multiple of 2 kLanes.
 constexpr int kNormBlock = 1024;
@@ -68,14 +68,17 @@ struct ByteRows {
   float shift;
 };
 
-/// A group of kLanes dense rows, with the address of each row and the values that are computed for
-/// it. Rows: FloatRows or ByteRows, by the type of the stored features.
+/// kLanes rows that are processed together: their addresses, and the values that are computed for
+/// each row before any of them is added to the gradient sum. Rows: FloatRows or ByteRows, by the
+/// type of the stored features.
 template <class Rows>
 struct Group : LinearGroup {
-  decltype(Rows(DenseLinear()).row(0)) row[kLanes];
-  alignas(64) float score[kLanes];
+  decltype(Rows(DenseLinear()).row(0)) row[kLanes];  ///< addresses of the rows
+  alignas(64) float score[kLanes];                   ///< w x of each row x, without the bias
 };
 
+/// Prefetches the first kLines cache lines of row number e of the call, and its label. Does nothing
+/// if e is not less than the number of examples. Rows: FloatRows or ByteRows.
 template <class Rows>
 CUDP_INLINE void prefetch(const DenseLinear& a, const Rows& rows, int e) {
   if (e >= a.of.count) return;

@@ -112,10 +112,12 @@ struct Sums {
     return i == 0 && P::kInput == Input::bytes ? inverse * input_factor<P>(a) : inverse;
   }
 
-  /// Computes convolution i's gradients for the group's examples. Writes, for each example, the sum
-  /// of squares of each unit of the weights to the partial sums of its norm (NormParts), the
-  /// gradients of the biases to its vector, and the sum of their squares to the partial sums. a:
-  /// arguments of the launch.
+  /// Adds up the squares of convolution i's partial derivatives, for the norms of the group's
+  /// examples. Writes to each example's partial sums (NormParts) one sum per unit of the weights,
+  /// and one sum for the biases. The gradients of the biases are computed here and written to the
+  /// example's vector (bias_gradient()). With coordinate-wise clipping the squares of the weights
+  /// are those of w = (g - m) / scale, and square_transformed() writes the sums for the biases
+  /// instead. a: arguments of the launch. s: the block's shared memory.
   template <int i>
   __device__ __forceinline__ void square_units(const FusedSum& a, Space<P>& s) {
     constexpr ConvStage c = P::stage(i);
