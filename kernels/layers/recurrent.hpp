@@ -211,6 +211,7 @@ inline std::int64_t tensor_floats(const RecurrentPlan& p, int gates, int hidden,
          tensor_lengths(p.examples);
 }
 
+/// Maximum number of threads per block of the kernels for recurrent layers.
 inline constexpr int kRecurrentThreads = 256;
 
 /// Computes p.shared_bytes, the shared memory that a block needs with plan p. Returns whether it is

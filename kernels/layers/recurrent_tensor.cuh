@@ -121,10 +121,11 @@ struct TensorBlock : RecurrentTexts {
     }
   }
 
-  /// Calls body(offset in the slab, row of U, column of U) for each group of four numbers that this
-  /// thread copies of a slab. A slab is a part of U, the weights of the states. round: first unit
-  /// for which the slab has weights. term: index of the first product of the units' sums in it. row
-  /// is -1 if U has no such row.
+  /// Calls body for each group of four numbers that this thread copies of a slab, which is a part
+  /// of U, the weights of the states. The arguments are the group's offset in the slab [floats],
+  /// its row of U, and the first of its four columns of U. The row is -1 if U has no such row; the
+  /// column may be beyond U's last one. round: first unit for which the slab has weights. term:
+  /// index, in the units' sums of products, of the first product for which it has weights.
   template <class Body>
   __device__ __forceinline__ void for_each_four(int round, int term, const Body& body) const {
     const int fours = (back ? a.plan.units : slab_terms) / 4;  // groups of four per line
