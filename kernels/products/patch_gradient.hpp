@@ -18,6 +18,7 @@ inline constexpr int kPatchChannels = 32;
 /// Number of rows of the weight gradient that a block computes: one for each of its input channels
 /// and each tap (position of the 3x3 kernel).
 inline constexpr int kPatchRows = kPatchChannels * kPatchTaps;
+/// Maximum number of output pixels of a patch.
 inline constexpr int kMaxPatchTerms = 64;
 
 /// Part of a convolution that a thread block multiplies at a time (a patch): `lines` rows of output
