@@ -33,6 +33,7 @@ struct RoundedNormals {
   std::int64_t* out;   ///< [end - begin], written: out[i - begin] = K_i
 };
 
+/// Smallest and largest standard deviation s that RoundedNormals may have.
 inline constexpr double kMinRoundedNormalS = 0x1p16;
 inline constexpr double kLargestRoundedNormalS = 0x1p40;
 
