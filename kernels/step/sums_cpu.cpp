@@ -11,6 +11,7 @@ void add_scaled(const AddScaled& a) {
     store(a.acc + i, load(a.acc + i) + factor * load(a.g + i));
 }
 
+/// Number of floats in two SIMD registers.
 constexpr std::int64_t kPair = 2 * std::int64_t{kLanes};
 
 /// Length of the blocks in which a squared norm is summed: in float32, in two SIMD registers,

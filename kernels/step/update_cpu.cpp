@@ -8,6 +8,7 @@ namespace cudp::CUDP_SIMD {
 
 namespace {
 
+/// Number of parameters that are updated at a time.
 constexpr std::int64_t kChunk = 512;
 
 /// Pointers to the same chunk of every array of an update. Each has kChunk numbers, or is null.
