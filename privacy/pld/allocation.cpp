@@ -21,6 +21,7 @@
 namespace cudp::privacy::pld {
 namespace {
 
+/// Largest relative rounding error of one operation in double.
 constexpr double kRounding = 0x1p-53;
 /// Upper bound on the sum of all products of probabilities that underflow when two tables are
 /// added: there are fewer than 10^8, each below 10^-307.
@@ -28,12 +29,14 @@ constexpr double kUnderflow = 1e-299;
 /// Largest likelihood ratio in a table. It is so small that products of probabilities that
 /// underflow (kUnderflow) change the mean of a sum of ratios by less than 10^-90 of it.
 constexpr double kMaxRatio = 1e100;
+/// Maximum number of tables in the cache (cached_entry()).
 constexpr std::size_t kMaxTables = 16;
 
 /// Probability above z of a standard normal.
 double upper_tail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
 
-/// The smallest and the largest point at which a table is accurate.
+/// Range of likelihood ratios that the points of an AllocationTable cover. What lies outside of it
+/// has so little probability that a bound on it is enough (AllocationGrid::cut).
 struct Range {
   double low = 0.0, high = 0.0;
 };
