@@ -11,6 +11,7 @@ namespace {
 
 namespace time = std::chrono;
 
+/// Letters that may follow a % in a date format: year, month, day, hour, minute, second.
 constexpr std::string_view kParts = "YmdHMS";
 constexpr std::int64_t kSecondsOfDay = 86'400;
 
@@ -30,8 +31,9 @@ bool walk(std::string_view format, const Part& part, const Literal& literal) {
   return true;
 }
 
-/// Removes as many digits as there are, at most `max`, from the start of the text, and sets `value`
-/// to their number. Returns false if the text has fewer than `min` digits.
+/// Reads a number from the start of the text: the digits there, but at most `max` of them. Removes
+/// these digits from the text and sets `value` to the number. Returns whether there were at least
+/// `min` digits. If not, the digits are removed and `value` is set all the same.
 bool take_digits(std::string_view& text, int min, int max, int& value) {
   value = 0;
   int digits = 0;
