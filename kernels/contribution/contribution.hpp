@@ -83,7 +83,8 @@ struct TransformedGradient {
   }
 };
 
-/// Throws std::invalid_argument if a member of the settings is out of range.
+/// Each of these two functions throws std::invalid_argument if a member of the settings is out of
+/// range.
 void validate(const CoordinateSettings& settings);
 void validate(const ImportanceRule& rule);
 
