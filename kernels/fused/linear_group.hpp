@@ -29,7 +29,9 @@ struct LinearGroup {
   alignas(64) float label[kLanes];   ///< label 0 or 1, or the target
   /// Derivative of the loss times clip factor, divided by the sum's grid.
   alignas(64) float scaled[kLanes];
+  /// Clip factor times the weight of the row's class.
   alignas(64) float factor[kLanes];
+  /// `scaled`, rounded to an integer: the number that the row adds to the sum for the bias.
   alignas(64) std::int32_t unit[kLanes];
 };
 

@@ -84,7 +84,7 @@ struct ConvStage {
   /// Size of a unit, the part of the weight gradient that a warp computes at once: 16 unit_m output
   /// channels times 8 unit_k inputs.
   int unit_m = 1, unit_k = 1;
-  int units = 0;
+  int units = 0;  ///< number of units
   /// How warps share the weight gradient: if true, a warp computes parts of it for one example
   /// only; otherwise for all examples of the block.
   bool has_example_owners = false;
