@@ -45,6 +45,8 @@ namespace device {
 /// window has the largest value. The pixel (ky, kx) is stored as one byte, ky * kernel + kx. With
 /// larger windows the backward pass searches for the pixel again.
 inline constexpr int kMaxArgmaxKernel = 16;
+/// Returns whether the forward pass of a pool stores which pixel of each window has the largest
+/// value. is_max: whether it is a max pool. kernel: width of its windows.
 inline bool stores_argmax(bool is_max, int kernel) { return is_max && kernel <= kMaxArgmaxKernel; }
 
 /// Max or average pool of a micro-batch: windows of kernel x kernel pixels, `stride` apart, no
