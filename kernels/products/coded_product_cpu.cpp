@@ -8,15 +8,18 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-// Number of SIMD vectors in a tile of 16 output columns. Its sums stay in registers. The weights of
-// a wide tile, 64 columns of some hundred features, stay in the first-level cache while all
-// examples are processed.
+/// Numbers of SIMD vectors in a narrow tile, of 16 output columns, and in a wide tile, of 64
+/// columns (32 if a vector has 4 lanes). The sums of a tile stay in registers. The weights of a
+/// wide tile, 64 columns of some hundred features, stay in the first-level cache while all examples
+/// are processed.
 constexpr int kNarrow = 16 / kLanes;
 constexpr int kWide = kLanes == 4 ? 2 * kNarrow : 4 * kNarrow;
 
-// Number of table rows that are decoded at a time, and of their non-zero features.
+/// Number of table rows that are decoded at a time.
 constexpr int kRows = 64;
+/// Maximum number of non-zero features of a row that are decoded at a time.
 constexpr int kParts = 32;
+/// Maximum number of codes per row that are processed at a time.
 constexpr int kCodes = 16;
 
 /// Some consecutive non-zero features of one row: values x in the order of the features, and where

@@ -18,6 +18,7 @@ constexpr Width kWidths[] = {{2, 5}};
 #else
 constexpr Width kWidths[] = {{2, 4}};
 #endif
+/// Largest number of rows of a tile, at any SIMD level (Width::max_rows).
 constexpr int kMaxRows = 12;
 
 // Sums are modulo 2^32. The bits of kToUnits, which every addition adds too, wrap around meanwhile.
@@ -107,6 +108,7 @@ void from_width(const AddOuter& a, int column) {
 }
 
 constexpr int kMaxNarrow = 4;  // outputs
+/// Number of SIMD vectors of inputs that narrow_tile() processes at once.
 constexpr int kNarrowVectors = 4;
 
 /// Adds the gradients of all examples for C outputs, from row `first` on. SIMD lanes are rows
