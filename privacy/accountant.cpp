@@ -21,11 +21,13 @@
 namespace cudp::privacy {
 namespace {
 
-/// Sizes of the table that bounds one epoch of random allocation (AccountantOptions::
-/// allocation_points): for coarse bounds, the first size, and the largest. The size is doubled
-/// until the relative gap between upper and lower bound on epsilon or delta is at most the gap
-/// below.
+/// Sizes of the table that bounds one epoch of random allocation
+/// (AccountantOptions::allocation_points): the size for coarse bounds, the first size for others,
+/// and the largest. A size is doubled until the relative gap between upper and lower bound is small
+/// enough (kEpsilonGap, kDeltaGap).
 constexpr std::size_t kCoarsePoints = 250, kFirstPoints = 1000, kMaxPoints = 8000;
+/// Largest relative gaps between upper and lower bound, on epsilon and on delta, at which the size
+/// of the table is not doubled any more.
 constexpr double kEpsilonGap = 2e-4, kDeltaGap = 5e-3;
 
 /// Returns mu of the single Gaussian mechanism, N(mu, 1) against N(0, 1), that is equivalent to all
@@ -60,8 +62,10 @@ struct Field {
   std::optional<double> PrivacyBound::*add;
   std::optional<double> PrivacyBound::*remove;
 };
+/// Fields that are filled if delta is given.
 constexpr Field kEpsilon{&PrivacyBound::epsilon, &PrivacyBound::epsilon_lower,
                          &PrivacyBound::epsilon_add, &PrivacyBound::epsilon_remove};
+/// Fields that are filled if epsilon is given.
 constexpr Field kDelta{&PrivacyBound::delta, &PrivacyBound::delta_lower, &PrivacyBound::delta_add,
                        &PrivacyBound::delta_remove};
 

@@ -21,6 +21,7 @@ namespace {
 /// Factor by which results are rounded up. It is far larger than the rounding errors of computing
 /// them.
 constexpr double kOutward = 1.0 + 1e-9;
+/// Largest epsilon that tables of deltas contain, and up to about which a bound is searched.
 constexpr double kMaxEpsilon = 500.0;
 /// Smallest delta at which bounds of a candidate's delta are accurate; smaller deltas are bounded
 /// too, but not tightly.

@@ -14,6 +14,7 @@ namespace cudp::privacy {
 namespace {
 
 constexpr double kTwo64 = 18446744073709551616.0;
+/// Limits of a StoppingLaw: eta is at most kMaxEta, gamma at least kMinGamma.
 constexpr double kMaxEta = 8.0, kMinGamma = 1e-7;
 
 void check_shape(double eta) {
