@@ -166,7 +166,8 @@ struct Certificate {
   void select(Tuning tuning, double delta);
 };
 
-/// Fixed texts that the certificate's JSON has if the training was selected among others.
+/// Fixed texts of the certificate's JSON. All but kNotCounted are there only if the training was
+/// selected among others.
 inline constexpr const char* kSelection =
     "the best of a random number of trainings; neither their number nor anything of the others is "
     "released";
@@ -174,10 +175,13 @@ inline constexpr const char* kStopping = "truncated negative binomial, given at 
 inline constexpr const char* kTimeOfSelection =
     "nobody else sees the running time, which shows the number of trainings";
 inline constexpr const char* kCounted = "the selection among the grid is counted in epsilon";
+/// The other text of the field `hyperparameter_tuning`: the training was not selected among others.
 inline constexpr const char* kNotCounted = "not counted in epsilon";
 
 /// Returns a checksum of the candidates' settings, as 16 hexadecimal digits.
 std::string checksum_of_grid(const std::vector<std::string>& grid);
+/// Text of the certificate's JSON if a noisy number of examples was released once for all trainings
+/// of a tuning.
 inline constexpr const char* kCountedOnce =
     "one noisy number of examples for all trainings, then the selection: basic composition, "
     "whatever the number is";
