@@ -146,8 +146,8 @@ struct Neighbours {
 /// Returns the mechanism's name in text files, e.g. "poisson-gaussian".
 std::string_view name(const Mechanism& mechanism);
 
-/// Throws std::invalid_argument, with the wrong value, unless every field of the mechanism is in
-/// its range.
+/// Each of these functions throws std::invalid_argument, with the wrong value, unless every field
+/// of the mechanism is in its range.
 void check(const Mechanism& mechanism);
 void check(const Release& release);
 
