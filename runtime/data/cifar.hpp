@@ -9,7 +9,9 @@
 namespace cudp {
 
 inline constexpr int kCifarClasses = 10;
+/// Height and width of an image [pixels].
 inline constexpr int kCifarSide = 32;
+/// Number of bytes of an image: red, green and blue of each pixel.
 inline constexpr std::size_t kCifarPixels = std::size_t{3} * kCifarSide * kCifarSide;
 
 /// Images and labels of the binary version of CIFAR-10. A record in a file is one label byte and

@@ -11,7 +11,9 @@
 namespace cudp {
 namespace {
 
+/// First size of the buffer, which is doubled if a line does not fit [bytes].
 constexpr std::size_t kFirstBuffer = std::size_t{256} << 10;
+/// Maximum length of a line [bytes].
 constexpr std::size_t kLongestLine = std::size_t{16} << 20;
 
 /// Tracks whether the text of a row, read so far, ends inside a quoted cell.

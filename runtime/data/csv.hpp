@@ -10,6 +10,7 @@
 
 namespace cudp {
 
+/// The UTF-8 bytes with which some programs begin a text file.
 inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 enum class LongLines {

@@ -13,7 +13,7 @@ namespace time = std::chrono;
 
 /// Letters that may follow a % in a date format: year, month, day, hour, minute, second.
 constexpr std::string_view kParts = "YmdHMS";
-constexpr std::int64_t kSecondsOfDay = 86'400;
+constexpr std::int64_t kSecondsOfDay = 86'400;  ///< number of seconds in a day
 
 using Parts = std::array<int, kParts.size()>;  // values in the order of kParts
 

@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::uint32_t kImagesMagic = 2051;  // unsigned bytes, three dimensions
 constexpr std::uint32_t kLabelsMagic = 2049;  // unsigned bytes, one dimension
+/// Maximum number of images or labels of a file.
 constexpr std::uint32_t kMaxExamples = 0x7fffffff;
+/// Maximum height and width of an image [pixels].
 constexpr std::uint32_t kLongestSide = 4096;
 
 /// Reads the big-endian words at the start of an IDX file, and checks the magic number. what: what

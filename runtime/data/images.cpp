@@ -20,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Names of CIFAR-10's file of test images, and of a file with the first 1,000 of them only.
 constexpr const char* kCifarTest = "test_batch.bin";
 constexpr const char* kCifarFirstTest = "test_batch_first1000.bin";
 

@@ -25,11 +25,13 @@ namespace {
 
 using IndexJson = nlohmann::json;
 
+/// Version of the format of the files.
 constexpr int kFormat = 1;
 /// File with a line of JSON, and the arrays of the training rows and of the held-out rows.
 constexpr const char* kIndex = "rows-index";
-/// Files with the features.
+/// File with the features of the training rows.
 constexpr const char* kTrained = "rows";
+/// File with the features of the held-out rows.
 constexpr const char* kHeld = "rows-held-out";
 
 /// Calls visit(array) for each array that is kept in the index. Data: Dataset, const or not. Visit:

@@ -53,6 +53,7 @@ void show(Busy* progress, const char* doing, const fs::path& file) {
   if (progress != nullptr)
     progress->next(std::string(doing) + " " + shown(file.filename().string()));
 }
+/// What the program does with a file, as show() displays it.
 constexpr const char* kCounting = "counting the rows of";
 constexpr const char* kReading = "reading";
 

@@ -22,8 +22,9 @@ namespace {
 
 constexpr std::size_t kPage = RowPass::kDirectPage;
 
-/// Number of blocks of the file that are read at a time, and their size [bytes].
+/// Number of blocks of the file that are read at the same time.
 constexpr std::size_t kBlocks = 8;
+/// Size of a block [bytes].
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 
 static_assert(kBlocks * (kBlockBytes + 2 * kPage) <= RowPass::kReadBytes);

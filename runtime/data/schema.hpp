@@ -171,8 +171,8 @@ int feature_count(const Column& column);
 /// Returns the number of features of a row of a table with this complete schema.
 int feature_count(const TableSchema& schema);
 
-/// Largest numbers of features and of classes that a schema may have, so that a schema cannot make
-/// the program allocate too much memory.
+/// Largest number of features (kMaxFeatures) and of classes (kMaxClasses) that a schema may have.
+/// The limits ensure that a schema cannot make the program allocate too much memory.
 inline constexpr int kMaxFeatures = 1 << 20;
 inline constexpr int kMaxClasses = 256;
 

@@ -11,6 +11,7 @@
 namespace cudp {
 namespace {
 
+/// The line break of HTML, which the tokenizer does not treat as a word.
 constexpr std::string_view kLineBreak = "<br />";
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
