@@ -16,6 +16,7 @@ struct Arithmetic {
   int norm_block = 0;
 };
 
+/// How CPU kernels add up the squares of a gradient.
 inline constexpr Arithmetic kCpuArithmetic{.norm_chains = 8, .norm_block = 1024};
 /// How CUDA adds up the squares of a gradient, also if products are computed in TF32. There is no
 /// margin for the relative error 2^-11 of numbers rounded to TF32, because terms that cancel could
