@@ -29,6 +29,7 @@ inline constexpr int kMaxChunk = 64;
 
 /// The lengths of arrays are padded to a multiple of this many floats, the widest SIMD register.
 inline constexpr int kColumnBlock = 16;
+/// Returns n, rounded up to a multiple of kColumnBlock.
 inline std::int64_t padded(std::int64_t n) {
   return (n + kColumnBlock - 1) / kColumnBlock * kColumnBlock;
 }

@@ -22,9 +22,10 @@ namespace cudp::cpu {
 struct StageLimits {
   /// Maximum number of rows that the steps of a pass draw together. Their indices are in memory.
   std::uint64_t rows = std::uint64_t{1} << 22;
-  /// Maximum size of the memory in which rows are collected before they are written, and minimum
-  /// size of the part of each step [bytes].
+  /// Maximum size of the memory in which the rows of all steps of a pass are collected before they
+  /// are written [bytes].
   std::uint64_t chunks = std::uint64_t{1} << 25;
+  /// Minimum size of one step's part of this memory [bytes].
   std::uint64_t min_chunk = std::uint64_t{1} << 14;
   /// Uses passes if the limits above allow them, even if reading row by row is faster, and waits
   /// for them.
