@@ -94,10 +94,10 @@ struct GradientPlan {
   ConvPatch patch = {};  ///< patch that the gradient uses; lines = 0: it uses the tables
 };
 
-/// A dense layer with at least this number of weights uses the device's BLAS library. Each call
-/// then multiplies exactly kSlab examples, so that an example's result does not depend on the
-/// number of examples.
+/// A dense layer with at least this number of weights uses the device's BLAS library.
 inline constexpr std::int64_t kLargeDense = 1 << 20;
+/// Number of examples that each call of the BLAS library multiplies for such a layer. It is always
+/// the same, so that an example's result does not depend on the number of examples.
 inline constexpr int kSlab = 256;
 
 /// If TF32 is requested, tensor cores are used for a matrix of weights only if it has at least this
