@@ -18,6 +18,7 @@
 namespace cudp {
 namespace {
 
+/// Number of examples that a thread processes at a time.
 constexpr std::size_t kTask = 256;
 
 /// Returns the scattering order (0, 1 or 2) of a channel. Each colour has one channel of order 0,
