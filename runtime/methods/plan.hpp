@@ -71,9 +71,9 @@ struct PrivacyPlan {
   /// so the composition is not adaptive.
   std::vector<NoiseSpan> noise;
   /// Maximum number of noisy sums that the whole run releases at the start of epochs, in addition
-  /// to those of steps; and the noise multiplier of these sums.
+  /// to those of steps.
   std::uint64_t epoch_releases = 0;
-  double epoch_noise = 0.0;
+  double epoch_noise = 0.0;  ///< noise multiplier of the sums at the start of epochs
   /// Epsilon that was spent on releasing a noisy number of examples; 0 if the number is public. All
   /// other fields concern the rest of the budget.
   double count_epsilon = 0.0;
