@@ -27,6 +27,7 @@ constexpr double kMostBatches = 4096.0;
 /// Largest number of examples that the search considers. It considers fewer if a training had more
 /// than 2^22 steps.
 constexpr double kMostExamples = 0x1p32;
+/// Largest number of steps of a training that the search considers.
 constexpr double kMostSteps = 0x1p22;
 /// Maximum number of privacy plans that are made to find out for which numbers of examples --sigma
 /// suffices.
