@@ -11,16 +11,16 @@
 
 namespace cudp::privacy {
 
-/// Input of an accountant: all releases (noisy outputs), and which data sets count as neighbours:
-/// the relation between them, and by how many examples they differ (`group`).
+/// Input of an accountant: all releases (noisy outputs), and what neighbouring data sets are: the
+/// relation between them, and the number of examples by which they differ.
 struct Composition {
   std::vector<Release> releases = {};
   NeighbouringRelation relation = NeighbouringRelation::add_or_remove;
   std::uint64_t group = 1;  ///< number of examples by which neighbours differ; 1 to kMaxGroup
 };
 
-/// Which bound an Accountant computes (from privacy loss distributions, from Renyi divergences, or
-/// the best), and how accurately.
+/// Options of an Accountant: the kind of its bound (from privacy loss distributions, from Renyi
+/// divergences, or the best), and its accuracy.
 struct AccountantOptions {
   AccountantKind kind = AccountantKind::best;
   /// Privacy losses are rounded to multiples of this number [nats], in [0, 1]. 0 means 1e-4 if that
