@@ -44,7 +44,8 @@ struct Certificate {
     /// Probability from which the second of two classes is predicted; empty: the likelier class.
     std::optional<double> threshold = {};
   };
-  /// Unit of privacy, if it is not the row.
+  /// Unit of privacy if it is not the row: all rows with the same text in a column, of which at
+  /// most max_rows are used.
   struct Unit {
     std::string column;  ///< column of the table; all rows with the same text in it are a unit
     std::uint64_t max_rows = 1;  ///< maximum number of rows of a unit that are used

@@ -79,14 +79,14 @@ struct FilteredReleases {
   double loss_clip = 0.0;
   double sensitivity = 0.0;
   double loss_sensitivity = 0.0;
-  std::string selection_noise;
+  std::string selection_noise;  ///< kind of noise in the choice of a step size
   /// true: the proof holds for real numbers only, so it does not cover that released values are
   /// rounded.
   bool real_numbers_only = false;
   std::uint64_t steps = 0;
   std::vector<Release> releases;
-  double rho = 0.0;  ///< the filter's whole budget, as rho in zCDP
-  double rho_spent = 0.0;
+  double rho = 0.0;        ///< the filter's whole budget, as rho in zCDP
+  double rho_spent = 0.0;  ///< the part of rho that releases have used
   /// Whether rho was computed from epsilon and delta by the classical conversion (Bun, Steinke
   /// 2016, Proposition 1.3) instead of the tight one.
   bool classical_budget = false;
