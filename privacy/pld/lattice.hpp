@@ -7,7 +7,8 @@
 
 namespace cudp::privacy::pld {
 
-/// Probability of one loss of a Lattice (a distribution with evenly spaced losses).
+/// A loss of a Lattice (a distribution with evenly spaced losses), given by its index, and the
+/// probability of this loss (mass).
 struct LatticeAtom {
   std::int64_t index = 0;
   double mass = 0.0;
