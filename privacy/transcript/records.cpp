@@ -129,7 +129,7 @@ std::string encode_one(const R& r) {
 }
 
 /// Parses the record r, of type R, from its JSON line, and takes its arrays from `rest`. Returns
-/// false if the arrays are truncated.
+/// false if the arrays are truncated; r and `rest` are then not usable.
 template <class R>
 bool decode_one(const Json& line, std::string_view& rest, R& r) {
   for_each_number(r, [&](const char* name, auto& value) { read(line.at(name), value); });
