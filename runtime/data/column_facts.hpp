@@ -44,7 +44,7 @@ class ColumnFacts {
   Numeric dates() const;
 
  private:
-  /// Smallest and largest of the numbers that were added, their sum and their count.
+  /// Facts about the numbers that were added: the smallest, the largest, their sum and their count.
   struct Range {
     double min = std::numeric_limits<double>::infinity();
     double max = -std::numeric_limits<double>::infinity();

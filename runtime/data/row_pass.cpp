@@ -85,7 +85,7 @@ class Pass {
   }
 
  private:
-  /// How far a list has been copied.
+  /// Progress of the copy of one list of rows: the next row, and the rows that wait to be written.
   struct List {
     std::size_t next = 0;       ///< index in the list of the next row
     std::size_t buffer = 0;     ///< index of the memory in which its rows are collected
