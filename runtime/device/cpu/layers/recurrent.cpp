@@ -451,8 +451,9 @@ class CpuRecurrent final : public WholeGradientLayer {
   std::array<std::vector<std::int32_t>, 2> word_row_;
   std::vector<GemmStep> input_steps_;  ///< offsets of each summand, one per input, of a gate
   std::vector<GemmStep> state_steps_;  ///< offsets of each summand, one per state, of a gate
-  /// Offsets of each summand, one per gate, of an input's gradient.
+  /// Offsets of each summand, one per gate and unit, of an input's gradient.
   std::vector<GemmStep> input_gradient_steps_;
+  /// Offsets of each summand, one per gate and unit, of a state's gradient.
   std::vector<GemmStep> state_gradient_steps_;
   /// For each direction: offsets of each summand, one per step, of the gradient of an input's
   /// weight. A summand is an input times a gate's gradient.
