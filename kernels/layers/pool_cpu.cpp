@@ -57,9 +57,10 @@ CUDP_INLINE Shares shares_of(const float* x, std::int64_t row, int pixel, Vec g)
            {c == m ? left_c : zero, d == m ? left_d : zero}}};
 }
 
-/// Backward pass of max pools with 2 x 2 windows, one pixel apart. The right half of a window's
-/// gradient is carried to the next window, and its lower row is written for the first time. So each
-/// pixel is read back once instead of three times. p: arguments of the kernel.
+/// Backward pass of max pools with 2 x 2 windows, one pixel apart. The windows of a row are
+/// processed from left to right. Two neighbouring windows share a column of pixels; its gradients
+/// stay in registers until both windows have added to them. So each pixel is read back once, by the
+/// next row of windows, instead of three times. p: arguments of the kernel.
 void max_pool_2x2_stride_1_backward(const PoolBackward& p) {
   const ImageLayout& in = p.geometry.in;
   const ImageLayout& out = p.geometry.out;

@@ -41,7 +41,8 @@ struct TensorBlock : RecurrentTexts {
   int pitch;         ///< distance between states or deltas in `steps` [floats]
   float* weights;    ///< shared memory: all of U, or two slabs
   float* steps[2];   ///< [terms][pitch], states or deltas, rounded to TF32
-  /// [hidden][pitch]: LSTM's c, GRU's h; backward: gradient passed to the previous step.
+  /// Numbers that one step passes to the next, [hidden][pitch]. Forward: the state, c of an LSTM or
+  /// h of a GRU. Backward: the gradient that goes to the previous step of the text.
   float* carry;
   int own_length[kTensorExamples];
 
