@@ -114,8 +114,9 @@ std::vector<Line> upper_envelope(std::vector<Line> lines) {
 
 // ---- What a direction of A costs.
 
-/// Intervals [v[i], v[i + 1]] of the probability v that a training gets a better score than the
-/// released one. With f the generating function of the number K of trainings, f(x) = E[x^K].
+/// Division of the probability v, that a training gets a better score than the released one, into
+/// intervals [v[i], v[i + 1]], with bounds at their ends. f is the generating function of the
+/// number K of trainings, f(x) = E[x^K].
 struct Cells {
   std::vector<double> v;      ///< ends of the intervals, ascending from 0 to 1
   std::vector<double> above;  ///< upper bound on f'(1 - v[i])
