@@ -117,7 +117,7 @@ bool LineReader::read_more() {
 }
 
 /// Sets `line` to the text from last_ to the first line break at or after `from`, reading more of
-/// the file if necessary. Returns false, and leaves `line` as it is, if the file has no text from
+/// the file if necessary. Returns false, and does not set `line`, if the file has no text from
 /// `from` on. A line that is too long is an error, or is cut (LongLines). Whether it is depends on
 /// the line's own bytes only, not on what else the buffer has.
 bool LineReader::extend(std::size_t from, std::string_view& line) {

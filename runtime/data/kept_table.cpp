@@ -112,7 +112,8 @@ bool fits(const Dataset& part, const Dataset& empty) {
          std::ranges::all_of(part.targets, [](float y) { return y >= -1.0f && y <= 1.0f; });
 }
 
-/// Moves the rows into a data set with the facts of `empty`.
+/// Returns a data set with the rows of `part`, their labels and targets, and with everything else,
+/// such as the shape and the number of classes, as in `empty`.
 Dataset with_facts(Dataset part, const Dataset& empty) {
   Dataset out = empty_like(empty);
   out.rows = std::move(part.rows);
