@@ -33,7 +33,7 @@ constexpr double kMostSteps = 0x1p22;
 /// suffices.
 constexpr int kMostPlans = 200;
 
-/// A range of numbers of examples, both ends included.
+/// A range of possible numbers of training examples, both ends included.
 struct Counts {
   double low = 1.0;
   double high = 1.0;
