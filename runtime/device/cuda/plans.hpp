@@ -56,7 +56,7 @@ struct ProductPlan {
   FactorPlan b;
   AxisPlan out_row;
   AxisPlan out_column;
-  /// Maps rows of y to memory, if the epilogue is the derivative of a function of y.
+  /// Map the rows and columns of y to memory, if the epilogue is the derivative of a function of y.
   AxisPlan y_row = {};
   AxisPlan y_column = {};
   std::int32_t rows_per_example = 0;
@@ -179,7 +179,7 @@ struct CudaStorage {
   /// Result of reserve_unread_parts(): index of partial sums that no kernel reads, those of frozen
   /// layers. All of these share the same memory.
   static constexpr std::int32_t kUnreadParts = -1;
-  std::int32_t unread_parts = 0;
+  std::int32_t unread_parts = 0;  ///< largest number of such partial sums of a layer
   std::int32_t reserve_unread_parts(int n) {
     unread_parts = std::max(unread_parts, n);
     return kUnreadParts;
