@@ -21,16 +21,18 @@
 namespace cudp::privacy {
 namespace {
 
-/// Sizes of the table that bounds one epoch of random allocation (AccountantOptions::
-/// allocation_points): for coarse bounds, the first size, and the largest. The size is doubled
-/// until the relative gap between upper and lower bound on epsilon or delta is at most the gap
-/// below.
+/// Sizes of the table that bounds one epoch of random allocation
+/// (AccountantOptions::allocation_points): the size for coarse bounds, the first size for others,
+/// and the largest. A size is doubled until the relative gap between upper and lower bound is small
+/// enough (kEpsilonGap, kDeltaGap).
 constexpr std::size_t kCoarsePoints = 250, kFirstPoints = 1000, kMaxPoints = 8000;
+/// Largest relative gaps between upper and lower bound, on epsilon and on delta, at which the size
+/// of the table is not doubled any more.
 constexpr double kEpsilonGap = 2e-4, kDeltaGap = 5e-3;
 
 /// Returns mu of the single Gaussian mechanism, N(mu, 1) against N(0, 1), that is equivalent to all
 /// releases together, rounded up. Returns nullopt if one of the releases is not plain Gaussian
-/// noise.
+/// noise. composition: the releases.
 std::optional<double> gaussian_mu(const Composition& composition) {
   double square = 0.0;
   for (const Release& release : composition.releases) {
@@ -60,8 +62,10 @@ struct Field {
   std::optional<double> PrivacyBound::*add;
   std::optional<double> PrivacyBound::*remove;
 };
+/// Fields that are filled if delta is given.
 constexpr Field kEpsilon{&PrivacyBound::epsilon, &PrivacyBound::epsilon_lower,
                          &PrivacyBound::epsilon_add, &PrivacyBound::epsilon_remove};
+/// Fields that are filled if epsilon is given.
 constexpr Field kDelta{&PrivacyBound::delta, &PrivacyBound::delta_lower, &PrivacyBound::delta_add,
                        &PrivacyBound::delta_remove};
 
@@ -127,7 +131,8 @@ struct Accountant::State {
   /// Doubles the tables of epochs of random allocation until the bounds `value` and `lower` of
   /// `field` differ by less than the fraction `allowed` of the upper one. Stops earlier if the last
   /// doubling closed less than 40 % of the gap. at(grid): computes both bounds with tables of this
-  /// size.
+  /// size. At: type of the function at(). best: the bounds, which are for tables of size `grid` at
+  /// first.
   template <class At>
   void refine(PrivacyBound& best, pld::AllocationGrid grid, const Field& field, double allowed,
               const At& at) const {
@@ -203,7 +208,7 @@ struct Accountant::State {
 
   /// Calls bound(neighbours) if the options request the Renyi bound. If they request other bounds
   /// too, exceptions of this one are ignored, because Renyi divergences are unknown or infinite for
-  /// some mechanisms.
+  /// some mechanisms. Bound: type of the function `bound`.
   template <class Bound>
   void by_renyi(const Bound& bound) const {
     if (!includes(options.kind, AccountantKind::rdp)) return;
@@ -224,9 +229,9 @@ struct Accountant::State {
 
   /// Computes `field` (epsilon or delta) by each kind of bound that the options request, and
   /// returns the bound with the smallest value. bound: the result to start from, which has the
-  /// given other field and the largest possible value. The functions compute the value from loss
-  /// distributions, from the mu of a single Gaussian, by advanced composition, and from Renyi
-  /// divergences.
+  /// given other field and the largest possible value. Each function computes the value in one way:
+  /// by_loss from loss distributions, by_mu from the mu of a single Gaussian, by_composition by
+  /// advanced composition, and by_renyi_at from Renyi divergences.
   template <class ByLoss, class ByMu, class ByComposition, class ByRenyi>
   PrivacyBound bound(const Field& field, PrivacyBound bound, const ByLoss& by_loss,
                      const ByMu& by_mu, const ByComposition& by_composition,

@@ -11,16 +11,16 @@
 
 namespace cudp::privacy {
 
-/// Input of an accountant: all releases (noisy outputs), and which data sets count as neighbours:
-/// the relation between them, and by how many examples they differ (`group`).
+/// Input of an accountant: all releases (noisy outputs), and what neighbouring data sets are: the
+/// relation between them, and the number of examples by which they differ.
 struct Composition {
   std::vector<Release> releases = {};
   NeighbouringRelation relation = NeighbouringRelation::add_or_remove;
   std::uint64_t group = 1;  ///< number of examples by which neighbours differ; 1 to kMaxGroup
 };
 
-/// Which bound an Accountant computes (from privacy loss distributions, from Renyi divergences, or
-/// the best), and how accurately.
+/// Options of an Accountant: the kind of its bound (from privacy loss distributions, from Renyi
+/// divergences, or the best), and its accuracy.
 struct AccountantOptions {
   AccountantKind kind = AccountantKind::best;
   /// Privacy losses are rounded to multiples of this number [nats], in [0, 1]. 0 means 1e-4 if that
@@ -99,7 +99,7 @@ std::vector<PrivacyBound> group_epsilons(const Composition& composition,
 /// example: the least k epsilon_1 with delta_1(epsilon_1) (e^(k epsilon_1) - 1) / (e^epsilon_1 - 1)
 /// <= delta, where delta_1(epsilon_1) is the delta for one example at epsilon_1. Returns nullopt if
 /// that exceeds the range of double. Source: Vadhan 2017, "The Complexity of Differential Privacy",
-/// Lemma 2.2.
+/// Lemma 2.2. composition: the releases.
 std::optional<double> vadhan_epsilon(const Composition& composition, std::uint64_t k, double delta,
                                      const AccountantOptions& options = {});
 

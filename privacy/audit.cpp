@@ -91,7 +91,7 @@ constexpr AccountantOptions kCoarse{.coarseness = 10.0};
 
 /// Returns a lower bound on the trade-off curve of these releases, from their deltas at a few
 /// epsilons. Epsilons above 8 are left out: guesses of thousands of canaries say nothing about
-/// events of probability e^-8 or less.
+/// events of probability e^-8 or less. composition: the releases.
 TradeOffCurve trade_off_of(const Composition& composition) {
   constexpr double kEpsilons[] = {0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5,
                                   2.0, 2.5,  3.0, 4.0,  6.0, 8.0};

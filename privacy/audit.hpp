@@ -35,7 +35,7 @@ double p_value(const Guesses& guesses, double epsilon, double delta);
 
 /// Returns a lower bound on the epsilon, at delta, of the attacked mechanism, whatever mechanism it
 /// is. The bound holds with probability 1 - error over the attack. Nats, >= 0, rounded down; error
-/// in (0, 1), delta in [0, 1].
+/// in (0, 1), delta in [0, 1]. guesses: results of the attack.
 double epsilon_lower(const Guesses& guesses, double delta, double error);
 
 /// A trade-off curve of a mechanism, as audits use it: the smallest probability of an event on one
@@ -73,6 +73,7 @@ double gaussian_epsilon_lower(const Guesses& guesses, double delta, double error
 /// in which the noise multipliers of all releases are multiplied by one unknown factor. The factor
 /// is found to 1 %. The bound holds with probability 1 - error. Each canary is a group of `group`
 /// examples. Throws std::domain_error if one of the releases is not Gaussian noise on a sum.
+/// guesses: results of the attack.
 double epsilon_lower(const Guesses& guesses, std::span<const Release> releases, double delta,
                      double error, std::uint64_t group = 1);
 

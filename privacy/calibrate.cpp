@@ -32,7 +32,8 @@ constexpr Tolerance at_listed_orders{
     .epsilon = 1e-12, .aim = 3e-13, .value = 1e-13, .move = 5e-14, .exact = 1e13};
 
 /// Returns whether epsilon follows from Renyi divergences at orders that the caller listed, which
-/// are closed forms or short integrals and so precise enough for at_listed_orders.
+/// are closed forms or short integrals and so precise enough for at_listed_orders. composition: the
+/// releases, with their group size. options: the accountant's.
 bool lists_orders(const Composition& composition, const AccountantOptions& options) {
   return options.kind == AccountantKind::rdp && !options.orders.empty() && composition.group == 1;
 }
@@ -195,7 +196,7 @@ class Solver {
   }
 
   /// Returns log(epsilon found / epsilon allowed) with the value e^v of the unknown; <= 0 if it
-  /// fits.
+  /// fits. relation: direction in which neighbours differ. options: the accountant's.
   double excess(double v, NeighbouringRelation relation, const AccountantOptions& options) const {
     Composition composition = before_;
     composition.relation = relation;
@@ -234,6 +235,7 @@ class Solver {
 
   /// Returns the direction, add or remove, that has the larger epsilon at the first value examined.
   /// The search computes this direction alone; the other one is computed only for the final value.
+  /// v: logarithm of the value at which both are computed, if it is the first one.
   NeighbouringRelation worse(double v) {
     if (before_.relation != NeighbouringRelation::add_or_remove ||
         options_.kind == AccountantKind::rdp || options_.kind == AccountantKind::advanced)
@@ -293,7 +295,7 @@ Sampled sampled(const Mechanism& mechanism, std::uint64_t group) {
   return {};
 }
 
-/// Throws if nothing is released, because then every value would fit.
+/// Throws std::invalid_argument if `release` releases nothing, because then every value would fit.
 void check_releases(const Release& release) {
   check(release);
   if (releases_nothing(release))

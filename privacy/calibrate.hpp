@@ -42,9 +42,10 @@ double calibrate_rate(const Composition& before, const Release& release, double 
 std::uint64_t calibrate_batch(const Composition& before, const Release& release, double epsilon,
                               double delta, const AccountantOptions& options = {});
 
-/// Returns the largest release.count, the number of releases of a mechanism of any kind, with which
-/// `before` and `release` together are (epsilon, delta)-DP. The result is exact up to a million,
-/// and within 1e-6 above; at most 2^40. Throws std::domain_error if not even one fits.
+/// Returns the largest number of releases, release.count, with which `before` and `release`
+/// together are (epsilon, delta)-DP. release: a mechanism of any kind; its count is ignored. The
+/// result is exact up to a million, and within 1e-6 above; it is at most 2^40. Throws
+/// std::domain_error if not even one release fits.
 std::uint64_t calibrate_steps(const Composition& before, const Release& release, double epsilon,
                               double delta, const AccountantOptions& options = {});
 

@@ -34,7 +34,8 @@ void check_sum(const std::string& what, double count, double training, double al
                                 " together, found " + number(count) + " and " + number(training));
 }
 
-/// Returns the delta of the noisy number of examples at its epsilon, given its noise.
+/// Returns the delta of the noisy number of examples at its epsilon, given its noise. s: how the
+/// budget is split.
 double count_delta(const CountSplit& s) {
   return gaussian_delta(static_cast<double>(s.group) / s.sigma, s.count_epsilon);
 }

@@ -12,6 +12,7 @@
 namespace cudp::privacy {
 namespace {
 
+/// Maximum number of entries in the cache.
 constexpr std::size_t kMaxKnown = 64;
 /// Compositions with more releases are not cached: those that grow step by step are computed only
 /// once.

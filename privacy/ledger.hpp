@@ -17,8 +17,8 @@ struct Budget {
   double epsilon = 0.0;  ///< finite, > 0
   double delta = 0.0;    ///< in (0, 1)
   double failure = 0.0;  ///< part of delta reserved for ApproximateDp mechanisms
-  /// Maximum number of examples of one unit of privacy, by which neighbouring data sets differ; 1
-  /// to kMaxGroup.
+  /// Number of examples by which neighbouring data sets differ: the maximum number of examples of
+  /// one unit of privacy; 1 to kMaxGroup.
   std::uint64_t group = 1;
   bool operator==(const Budget&) const = default;
 };

@@ -29,7 +29,8 @@ bool same(const AccountantOptions& a, const AccountantOptions& b) {
 }
 
 /// Removes the oldest entries until at most `capacity` are left. releases_of(entry): number of
-/// releases that an entry stores.
+/// releases that an entry stores. Entry: type of the entries. ReleasesOf: type of the function
+/// releases_of().
 template <class Entry, class ReleasesOf>
 void remove_oldest(std::deque<Entry>& entries, std::size_t capacity,
                    const ReleasesOf& releases_of) {

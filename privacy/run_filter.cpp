@@ -26,6 +26,7 @@
 namespace cudp::privacy {
 namespace {
 
+/// First line of the text, which names its format and version.
 constexpr std::string_view kTitle = "cudp-budget 1";
 
 std::string escaped(std::string_view text) {

@@ -55,8 +55,9 @@ class RunFilter {
   /// a part.
   RunCost cost(const std::vector<RunSpending>& parts, std::uint64_t group) const;
 
-  /// Charges a training and returns its index, from 0. Returns nullopt, and changes nothing, if the
-  /// remaining budget does not suffice. note: description of the training, for the budget's owner.
+  /// Charges a training of this cost and returns its index, from 0. Returns nullopt, and changes
+  /// nothing, if the remaining budget does not suffice. note: description of the training, for the
+  /// budget's owner.
   [[nodiscard]] std::optional<std::size_t> charge(const RunCost& cost, std::string note);
 
   /// Replaces the charge of training `run`, which was an estimate, by `cost`. Requires run <

@@ -21,6 +21,7 @@ namespace {
 /// Factor by which results are rounded up. It is far larger than the rounding errors of computing
 /// them.
 constexpr double kOutward = 1.0 + 1e-9;
+/// Largest epsilon that tables of deltas contain, and up to about which a bound is searched.
 constexpr double kMaxEpsilon = 500.0;
 /// Smallest delta at which bounds of a candidate's delta are accurate; smaller deltas are bounded
 /// too, but not tightly.
@@ -65,6 +66,7 @@ class ProfileTable {
   /// Returns an upper bound on delta at any epsilon. Delta is convex in e^epsilon, so linear
   /// interpolation between two entries bounds it from above. For epsilon < 0: delta(epsilon) = 1 -
   /// e^epsilon (1 - delta_reversed(-epsilon)), where delta_reversed is that of the other direction.
+  /// reversed: false for the delta if a unit of privacy is added, true for that if one is removed.
   double at(double epsilon, bool reversed) const {
     if (epsilon < 0.0)
       return std::fmin(1.0, 1.0 - std::exp(epsilon) * (1.0 - at(-epsilon, !reversed)) + 1e-15);
@@ -112,8 +114,9 @@ std::vector<Line> upper_envelope(std::vector<Line> lines) {
 
 // ---- What a direction of A costs.
 
-/// Intervals [v[i], v[i + 1]] of the probability v that a training gets a better score than the
-/// released one. With f the generating function of the number K of trainings, f(x) = E[x^K].
+/// Division of the probability v, that a training gets a better score than the released one, into
+/// intervals [v[i], v[i + 1]], with bounds at their ends. f is the generating function of the
+/// number K of trainings, f(x) = E[x^K].
 struct Cells {
   std::vector<double> v;      ///< ends of the intervals, ascending from 0 to 1
   std::vector<double> above;  ///< upper bound on f'(1 - v[i])

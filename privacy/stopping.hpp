@@ -20,11 +20,12 @@ struct StoppingLaw {
 /// Largest allowed StoppingLaw::cap.
 inline constexpr std::uint64_t kMaxRepetitions = std::uint64_t{1} << 17;
 
-/// A StoppingLaw, which gives the random number K of trainings, with its probabilities, rounded to
-/// multiples of 2^-64 that add up to 1. draw() has exactly these probabilities, and every bound is
-/// computed for them. Each differs by less than 2^-64 + 1e-12 P(K = k) from StoppingLaw's formula,
-/// except that the most probable k takes the remainder. Only additions, multiplications and
-/// divisions of double are used, so every machine computes the same probabilities.
+/// Distribution of the number K of trainings: the probabilities of a StoppingLaw, rounded to
+/// multiples of 2^-64 so that they add up to exactly 1. draw() has exactly these probabilities, and
+/// every bound is computed for them. Each differs from StoppingLaw's formula by less than 2^-64 +
+/// 1e-12 P(K = k), except that the most probable k takes the remainder. Only additions,
+/// multiplications and divisions of double are used, so every machine computes the same
+/// probabilities.
 class Stopping {
  public:
   /// Throws std::invalid_argument if eta, gamma or the cap is out of its range.

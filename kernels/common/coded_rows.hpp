@@ -19,7 +19,7 @@ struct CodedRows {
   /// Index of the feature whose value is the k-th stored number of a row, [numbers]; each index is
   /// < features.
   const std::int32_t* number_feature = nullptr;
-  std::int64_t row_bytes = 0;
+  std::int64_t row_bytes = 0;  ///< size of a row [bytes]
   int numbers = 0;
   int codes = 0;
   int code_bytes = 1;  ///< 1, 2 or 4: fewest bytes that can store the number `features`

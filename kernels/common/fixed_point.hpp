@@ -15,8 +15,8 @@ namespace cudp {
 using FixedPoint = unsigned long long;
 
 /// Bounds, in grid steps, for a sum of gradients with norm <= max_norm whose numbers are rounded to
-/// the grid. The grid step is the power of two that sum_grid(max_norm) returns. kMaxUnits: largest
-/// number that one example adds. kMinUnits: smallest possible max_norm; max_norm is below 2
+/// the grid. The grid step is the power of two that sum_grid(max_norm) returns. kMaxUnits: bound on
+/// each number that one example adds. kMinUnits: lower bound on max_norm, which is below 2
 /// kMinUnits. So an example's numbers stay within kMaxUnits even if its norm was underestimated by
 /// half.
 inline constexpr double kMaxUnits = 0x1p22;

@@ -26,7 +26,9 @@
 
 namespace cudp::inline CUDP_SIMT {
 
+/// Number of threads of a warp.
 inline constexpr int kWarp = 32;
+/// Mask of all threads of a warp, for warp functions such as shuffles.
 inline constexpr unsigned kFullWarp = 0xffffffffu;
 
 /// Four floats that are read at once. The address must be a multiple of 16 bytes.

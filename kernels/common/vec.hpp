@@ -17,6 +17,7 @@
 
 namespace cudp::CUDP_SIMD {
 
+/// kLanes: number of floats in a SIMD register. kRegisters: number of SIMD registers.
 #if defined(__AVX512F__)
 inline constexpr int kLanes = 16;
 inline constexpr int kRegisters = 32;

@@ -83,7 +83,8 @@ struct TransformedGradient {
   }
 };
 
-/// Throws std::invalid_argument if a member of the settings is out of range.
+/// Each of these two functions throws std::invalid_argument if a member of the settings is out of
+/// range.
 void validate(const CoordinateSettings& settings);
 void validate(const ImportanceRule& rule);
 
@@ -100,8 +101,9 @@ struct ContributionBound {
   double shift;
 };
 
-/// Returns the bounds on the vector that an example adds to a step's sum. clip_norm: clipping norm
-/// C, finite and > 0. With importance sampling the vector has norm 1, whatever C is.
+/// Returns the bounds on the vector that an example adds to a step's sum. contribution: how the
+/// vector is made from the example's gradient. clip_norm: clipping norm C, finite and > 0. With
+/// importance sampling the vector has norm 1, whatever C is.
 inline ContributionBound bound_of(const Contribution& contribution, double clip_norm) {
   const bool transformed = std::holds_alternative<TransformedGradient>(contribution);
   const double norm = std::holds_alternative<AcceptedDirection>(contribution) ? 1.0 : clip_norm;
@@ -110,7 +112,8 @@ inline ContributionBound bound_of(const Contribution& contribution, double clip_
 
 /// Returns a bound on the L2 norm, before rounding, of the part of an example's contribution that
 /// belongs to the parameters of a single layer. groups: number of the model's layers with
-/// parameters.
+/// parameters. contribution: how the contribution is made from the gradient. clip_norm: clipping
+/// norm C.
 inline double layer_norm_bound(const Contribution& contribution, double clip_norm, int groups) {
   const auto* const clipped = std::get_if<ClippedGradient>(&contribution);
   const bool per_layer = clipped != nullptr && clipped->kind == Clipping::per_layer;

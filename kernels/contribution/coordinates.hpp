@@ -36,7 +36,7 @@ struct CoordinateArrays {
   float* square;
   float* product;
 };
-/// Position of a dense layer's parameters: n numbers, starting at index `first` of the network's
+/// A dense layer for LayerShifts: its n parameters start at index `first` of the network's
 /// parameters. group: index of the layer among the layers with parameters.
 struct LayerShift {
   std::int64_t first;

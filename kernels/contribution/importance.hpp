@@ -15,6 +15,7 @@
 
 namespace cudp {
 
+/// 2^32, the probability 1 in the units of thresholds for 32-bit random words.
 inline constexpr double kTwo32 = 0x1p32;
 
 /// Smallest norm of a gradient that importance sampling may accept. A computed norm may be too
@@ -75,7 +76,7 @@ CUDP_HD std::uint64_t acceptance_threshold(const ImportanceRule& r, float seen, 
   return acceptance_threshold(r, seen_norm(r, seen), norm);
 }
 
-/// Returns the i-th word (32 random bits) of a random stream.
+/// Returns the i-th word (32 random bits) of the random stream s.
 CUDP_HD std::uint32_t random_word(const RandomStream& s, std::int64_t i) {
   std::uint32_t words[16];
   random_block<ScalarLanes>(s, static_cast<std::uint32_t>(i / 256 * 16 + i % 16), words);
@@ -95,7 +96,8 @@ CUDP_HD float kept_norm(float squared_norm) {
 /// Returns the factor that an example's gradient is multiplied by in the second stage of importance
 /// sampling: 1 / norm if the example is accepted, so that every accepted gradient has norm 1;
 /// otherwise 0. word: 32 random bits, which decide. A gradient that is not finite is never
-/// accepted.
+/// accepted. r: settings of importance sampling. seen: estimate and threshold with which the
+/// example was drawn. squared_norm: squared norm of the example's current gradient.
 CUDP_HD float acceptance_factor(const ImportanceRule& r, const SeenNorm& seen, std::uint32_t word,
                                 float squared_norm) {
   const float norm = sqrtf(squared_norm);
@@ -106,7 +108,8 @@ CUDP_HD float acceptance_factor(const ImportanceRule& r, const SeenNorm& seen, s
 /// Second stage of importance sampling for one example. Returns the factor that its gradient is
 /// multiplied by: 1 / norm if it is accepted, 0 if it is rejected. *seen: the example's gradient
 /// norm when it was last computed; replaced with the current norm. acceptance: random stream of
-/// this step for the second stage; its word number `example` decides.
+/// this step for the second stage; its word number `example` decides. r: settings of importance
+/// sampling. squared_norm: squared norm of the example's current gradient.
 CUDP_HD float accept_candidate(const ImportanceRule& r, const RandomStream& acceptance,
                                std::int64_t example, float squared_norm, float* seen) {
   const SeenNorm before = seen_norm(r, *seen);

@@ -16,7 +16,8 @@ inline SumScale sum_scale(float clip_norm, double grid) {
   return {.clip_norm = clip_norm, .inverse_grid = static_cast<float>(1.0 / grid), .grid = grid};
 }
 
-/// Returns the clip settings with the step's clipping norm. Callable in device code.
+/// Returns the clip settings with the step's clipping norm, which is in `scale`. Callable in device
+/// code.
 CUDP_HD ClipSettings clip_settings(const ClippedGradient& clip, const SumScale& scale) {
   return {clip.kind, scale.clip_norm, clip.stability};
 }

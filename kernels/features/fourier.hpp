@@ -2,6 +2,7 @@
 
 namespace cudp {
 
+/// Maximum number of stages of a Fourier transform, one for each factor of its length.
 inline constexpr int kMaxFourierStages = 16;
 
 /// Factors of n, and tables, for a forward discrete Fourier transform of n numbers, X[k] = sum_j

@@ -13,7 +13,9 @@
 
 namespace cudp {
 
+/// Number of orientations of the wavelets.
 inline constexpr int kScatterAngles = 8;
+/// Number of output channels per plane of the scattering transform: 81.
 inline constexpr int kScatterChannels = 1 + 2 * kScatterAngles + kScatterAngles * kScatterAngles;
 
 /// Number of outputs in a row or column of an image that the low-pass filter computes at once.

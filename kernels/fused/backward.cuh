@@ -10,7 +10,7 @@ namespace cudp::fused::inline CUDP_SIMT {
 
 /// Computes the gradient of the hidden dense layer's inputs, multiplied by the derivative of the
 /// activation before it, for all examples of the group. In the matrix product, rows are examples
-/// and columns are inputs.
+/// and columns are inputs. P: the kernel's Plan, its layout for one network.
 template <class P>
 __device__ __forceinline__ void hidden_backward(Space<P>& s) {
   constexpr DenseStages c = P::kDense;
@@ -65,7 +65,8 @@ __device__ __forceinline__ void hidden_backward(Space<P>& s) {
 
 /// Computes the gradient of convolution i's inputs, which are the pooled outputs of convolution i -
 /// 1, multiplied by the derivative of the activation between them. A warp takes 16 input pixels of
-/// one phase of the stride by 16 channels at a time.
+/// one phase of the stride by 16 channels at a time. P: the kernel's Plan, its layout for one
+/// network.
 template <class P, int i>
 __device__ __forceinline__ void input_gradient(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
@@ -135,7 +136,7 @@ __device__ __forceinline__ void input_gradient(Space<P>& s) {
 /// A unit: the part of convolution i's weight gradient that a warp computes at once. It has 16
 /// unit_m output channels from channel 16 block_m on, one tap (position of the kernel), and unit_k
 /// chunks of eight inputs of that tap from number `chunk` on. Each lane has kNumbers of its partial
-/// derivatives.
+/// derivatives. P: the kernel's Plan, its layout for one network.
 template <class P, int i>
 struct Unit {
   static constexpr int kNumbers = P::stage(i).unit_m * P::stage(i).unit_k * 4;
@@ -151,7 +152,7 @@ struct Unit {
   }
 
   /// Returns the index of the parameter of which the lane's n-th number is the partial derivative;
-  /// -1 if that place of the tile has no weight.
+  /// -1 if that place of the tile has no weight. l: position of the lane in the tile.
   __device__ __forceinline__ int parameter(const Lane& l, int n) const {
     constexpr ConvStage c = P::stage(i);
     const int channel = (block_m + n / (4 * c.unit_k)) * 16 + l.g + (n & 2) * 4;
@@ -208,7 +209,8 @@ struct Unit {
 
 /// Computes the gradient of convolution i's biases for example e, as the matrix product of dy, the
 /// gradient of the outputs, and ones. A warp calls it. Writes the gradient to the example's vector
-/// (VectorOffsets::bias). Returns the sum of the squares of the numbers that this lane wrote.
+/// (VectorOffsets::bias). Returns the sum of the squares of the numbers that this lane wrote. P:
+/// the kernel's Plan, its layout for one network.
 template <class P, int i>
 __device__ __forceinline__ float bias_gradient(Space<P>& s, int e) {
   constexpr ConvStage c = P::stage(i);

@@ -18,8 +18,8 @@ template <class T, int n, std::size_t... i>
 __device__ __forceinline__ void clear_each(T (&v)[n], std::index_sequence<i...>) {
   ((v[i] = 0), ...);
 }
-/// Sets all elements to 0. `= {}` or a loop would become a memset, and v would be kept in memory,
-/// not in registers.
+/// Sets all n elements of v to 0. `= {}` or a loop would become a memset, and v would be kept in
+/// memory, not in registers.
 template <class T, int n>
 __device__ __forceinline__ void clear(T (&v)[n]) {
   clear_each(v, std::make_index_sequence<n>());
@@ -29,7 +29,7 @@ static_assert(unsigned{kThreads} == kFusedThreads);
 
 /// Shared memory of a block of the fused kernel: the packed weights (image), arrays of the E
 /// examples that it processes at once (planes), and the factors with which their gradients are
-/// added.
+/// added. P: the kernel's Plan, its layout for one network.
 template <class P>
 struct Space {
   static constexpr int E = P::kExamples;
@@ -67,12 +67,14 @@ __device__ __forceinline__ void for_constants(const Body& body) {
 }
 
 /// Returns the address of example e's part of the array p in shared memory. e: number of the
-/// example in the group.
+/// example in the group. P: the kernel's Plan, its layout for one network. s: the block's shared
+/// memory.
 template <class T, class P>
 __device__ __forceinline__ T* plane_of(Space<P>& s, const Plane& p, int e) {
   return reinterpret_cast<T*>(s.planes + p.at + e * p.stride);
 }
-/// Returns the index table at offset `at` of the packed copy's tables [16-bit numbers].
+/// Returns the index table at offset `at` of the packed copy's tables [16-bit numbers]. P: the
+/// kernel's Plan, its layout for one network.
 template <class P>
 __device__ __forceinline__ const std::uint16_t* table_of(const Space<P>& s, int at) {
   return reinterpret_cast<const std::uint16_t*>(s.image + Packed<P>::kTables) + at;
@@ -94,7 +96,8 @@ __device__ __forceinline__ Two& two_at(float* p) { return *reinterpret_cast<Two*
 __device__ __forceinline__ Two two_of(const float* p) { return *reinterpret_cast<const Two*>(p); }
 
 /// Returns two consecutive numbers that are stored as fp16 (`high`) or as sums of two fp16 numbers
-/// (`high` + `low`).
+/// (`high` + `low`). word: index of the 32-bit word that has both numbers. has_low: whether the
+/// numbers are sums of two.
 template <bool has_low>
 __device__ __forceinline__ Two numbers_at(const u32* high, const u32* low, int word) {
   Two v{low_half(high[word]), high_half(high[word])};
@@ -123,15 +126,17 @@ __device__ __forceinline__ void multiply_add_half(float (&d)[4], const u32 (&a)[
   multiply_add(d, a, columns);
 }
 
-/// Group of examples that a block processes at once: examples first, first + apart, ... of the
-/// micro-batch, which has `live` examples in all. at(e): index in the micro-batch of example e of
-/// the group. number(): its index in the data set; if the micro-batch has no such example, that of
-/// the micro-batch's last one.
+/// Group of examples that a block processes at once: the examples with the indices first, first +
+/// apart, first + 2 apart, ... of the micro-batch.
 struct Group {
-  int first, apart, live;
+  int first, apart, live;  ///< live: number of examples of the micro-batch
 
+  /// Returns the index in the micro-batch of example e of the group.
   __device__ __forceinline__ int at(int e) const { return first + e * apart; }
+  /// Returns whether the micro-batch has an example with the index at(e).
   __device__ __forceinline__ bool has(int e) const { return at(e) < live; }
+  /// Returns the index in the data set of example e of the group. If the micro-batch has no such
+  /// example, returns that of its last example. a: arguments of the launch.
   __device__ __forceinline__ std::int64_t number(const FusedSum& a, int e) const {
     return example_number(a, has(e) ? at(e) : live - 1);
   }

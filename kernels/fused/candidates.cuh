@@ -23,7 +23,7 @@ __device__ __forceinline__ int thread_number() {
 #endif
 }
 
-/// Returns the index in the data set of example e of the micro-batch.
+/// Returns the index in the data set of example e of the micro-batch. a: arguments of the launch.
 __device__ __forceinline__ std::int64_t example_number(const FusedSum& a, int e) {
   const int at = a.batch.first + e;
   return static_cast<std::int64_t>(is_summed(a.task) ? a.examples[at]
@@ -35,7 +35,9 @@ __device__ __forceinline__ std::int64_t example_number(const FusedSum& a, int e)
 /// if importance sampling did not accept it, or if the example does not exist. For the tasks accept
 /// and norms, stores its norm in a.norms. A warp calls it with equal arguments in all lanes. For
 /// accept, the first lane calls factor_of(norm stored before, squared norm), which returns the
-/// factor. squares: must be 0 from index `layers` on.
+/// factor. squares: must be 0 from index `layers` on. a: arguments of the launch. task: what the
+/// launch computes. exists: whether the micro-batch has the example. number_of(): returns the
+/// example's index in the data set; called by the first lane only, and only if the example exists.
 template <int size, class NumberOf, class FactorOf>
 __device__ __forceinline__ bool decide_example(const FusedSum& a, FusedTask task, bool exists,
                                                const NumberOf& number_of, int layers,
@@ -58,7 +60,8 @@ __device__ __forceinline__ bool decide_example(const FusedSum& a, FusedTask task
 }
 
 /// Writes loss, squared norms and factors of example `at` of the micro-batch, if the launch reports
-/// them. One lane calls it.
+/// them. One lane calls it. a: arguments of the launch. squares, factors: squared norm and factor
+/// of each of the `layers` layers.
 template <int size>
 __device__ __forceinline__ void report_example(const FusedSum& a, int at, float loss, int layers,
                                                const float (&squares)[size],
@@ -73,7 +76,7 @@ __device__ __forceinline__ void report_example(const FusedSum& a, int at, float 
 }
 
 /// Returns the random word that decides whether importance sampling accepts an example. number: its
-/// index in the data set.
+/// index in the data set. a: settings of importance sampling.
 __device__ __forceinline__ std::uint32_t acceptance_word(const FusedAcceptance& a,
                                                          std::int64_t number) {
   RandomStream stream = a.stream;
@@ -88,7 +91,8 @@ struct PrefetchedCandidates {
   std::uint32_t word[kWarp];
 
   /// Loads examples first, first + stride, ... of the micro-batch, one per lane of the first warp.
-  /// The caller must synchronise the block before reading them.
+  /// The caller must synchronise the block before reading them. a: arguments of the launch. live:
+  /// number of examples of the micro-batch.
   __device__ __forceinline__ void prefetch(const FusedSum& a, int first, int stride, int live) {
     const auto lane = static_cast<int>(threadIdx.x);
     const int e = first + lane * stride;

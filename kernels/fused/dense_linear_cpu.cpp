@@ -12,13 +12,13 @@ namespace {
 /// Number of a row's first cache lines that are prefetched. The hardware prefetches the lines that
 /// follow.
 constexpr std::int64_t kLines = 16;
-constexpr std::int64_t kLine = 64;
+constexpr std::int64_t kLine = 64;  ///< size of a cache line [bytes]
 /// The |x|^2 of a row is summed in float32 within blocks of this many numbers
 /// (kCpuArithmetic.norm_block); a multiple of 2 kLanes.
 constexpr int kNormBlock = 1024;
 
 /// Returns number(0), ..., number(n - 1), 0 < n < kLanes, followed by zeros. Does not call number()
-/// for larger arguments.
+/// for larger arguments. Number: type of the function number().
 template <class Number>
 CUDP_INLINE Vec first_numbers(int n, Number number) {
   float x[kLanes] = {};
@@ -68,14 +68,17 @@ struct ByteRows {
   float shift;
 };
 
-/// A group of kLanes dense rows, with the address of each row and the values that are computed for
-/// it.
+/// kLanes rows that are processed together: their addresses, and the values that are computed for
+/// each row before any of them is added to the gradient sum. Rows: FloatRows or ByteRows, by the
+/// type of the stored features.
 template <class Rows>
 struct Group : LinearGroup {
-  decltype(Rows(DenseLinear()).row(0)) row[kLanes];
-  alignas(64) float score[kLanes];
+  decltype(Rows(DenseLinear()).row(0)) row[kLanes];  ///< addresses of the rows
+  alignas(64) float score[kLanes];                   ///< w x of each row x, without the bias
 };
 
+/// Prefetches the first kLines cache lines of row number e of the call, and its label. Does nothing
+/// if e is not less than the number of examples. Rows: FloatRows or ByteRows.
 template <class Rows>
 CUDP_INLINE void prefetch(const DenseLinear& a, const Rows& rows, int e) {
   if (e >= a.of.count) return;
@@ -87,7 +90,9 @@ CUDP_INLINE void prefetch(const DenseLinear& a, const Rows& rows, int e) {
   prefetch_label(a.of, a.of.examples[e]);
 }
 
-/// Computes the score w x of a row x, without the bias, and |x|^2. w: a.weights.
+/// Computes the score w x of a row x, without the bias, and |x|^2, with w = a.weights. Writes the
+/// score to *product and |x|^2 to *square. rows: converts the numbers of x to floats. Number: type
+/// of these numbers. Rows: FloatRows or ByteRows.
 template <class Rows, class Number>
 CUDP_INLINE void score(const DenseLinear& a, const Rows& rows, const Number* x, float* product,
                        float* square) {
@@ -126,7 +131,8 @@ CUDP_INLINE void score(const DenseLinear& a, const Rows& rows, const Number* x, 
 }
 
 /// Adds the clipped gradients of a group's n rows to the sum a.units, as integers that count
-/// multiples of the sum's grid. Rows whose gradients are not finite are skipped.
+/// multiples of the sum's grid. Rows whose gradients are not finite are skipped. g: the group, with
+/// the values that weigh() has computed for its rows.
 template <class Rows>
 CUDP_INLINE void add(const DenseLinear& a, const Rows& rows, int n, Group<Rows>& g) {
   int live = 0;

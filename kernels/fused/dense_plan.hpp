@@ -51,6 +51,7 @@ struct DenseLayer {
 /// Returns the number of parts into which the sums over a dense layer's inputs are split. A warp
 /// computes 16 outputs; if there are too few outputs for 16 warps, several warps share the same
 /// outputs and each sums a part of the inputs. The number depends on the size of the layer only.
+/// in, out: numbers of the layer's inputs and outputs.
 CUDP_HD constexpr int dense_parts(int in, int out) {
   const int blocks = (out + 15) / 16, steps = (in + 15) / 16;
   if (blocks > 8) return 1;
@@ -77,7 +78,8 @@ struct DenseShapes {
 /// Returns the shared memory that dense_rows_kernel needs per example of a block [bytes]: the
 /// example's row of activations and gradients, its loss, the random word that decides whether
 /// importance sampling accepts it, and whether it is added. If transforms (coordinate-wise
-/// clipping), also partial sums of its squared norms, and the factor of its gradient.
+/// clipping), also partial sums of its squared norms, and the factor of its gradient. d: sizes of
+/// the network's layers.
 constexpr std::size_t example_bytes(const DenseShapes& d, bool transforms) {
   const int more = transforms ? d.layers * kDenseSquares + 1 : 0;
   return static_cast<std::size_t>(d.row + 3 + more) * sizeof(float);

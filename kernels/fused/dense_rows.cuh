@@ -112,7 +112,8 @@ struct SplitFour {
 /// output o and part; sum is that of weight(o, k) x[e][k] over the part's range of k < terms.
 /// weight(o, k): returns elements k .. k + 3 of the matrix's row o, 0 for k >= terms. A warp
 /// computes 16 examples, 8 kTiles outputs and one part at once. The order in which a sum is added
-/// depends on `terms` and `parts` alone.
+/// depends on `terms` and `parts` alone. Weight, Store: types of the functions weight() and
+/// store().
 template <int kTiles, class Weight, class Store>
 __device__ __forceinline__ void tile_product(const TileRows& x, int terms, int outputs, int parts,
                                              const Weight& weight, const Store& store) {
@@ -159,7 +160,9 @@ __device__ __forceinline__ void tile_product(const TileRows& x, int terms, int o
 }
 
 /// Computes y = f(weight x + bias) for the arrays x of a tile, with f the layer's activation
-/// function. partial: memory for partial sums, used if dense_parts() > 1.
+/// function. partial: memory for partial sums, used if dense_parts() > 1. l: the layer's weights
+/// and bias. 8 kTiles: number of outputs that a warp computes at once. Function: type of the
+/// function f.
 template <int kTiles, class Function>
 __device__ __forceinline__ void tile_forward(const LayerWeights& l, const TileRows& x,
                                              const TileRows& partial, const TileRows& y,
@@ -186,9 +189,10 @@ __device__ __forceinline__ void tile_forward(const LayerWeights& l, const TileRo
   __syncthreads();
 }
 
-/// Part of a layer's gradient that a thread computes at once: that of the weights between kIn
-/// inputs (`input`, input + apart, ...) and kOut outputs (from `output` on). The input after the
-/// layer's last is the bias's 1. Threads next to each other have inputs next to each other.
+/// Part of the gradient of the dense layer `layer` that a thread computes at once: that of the
+/// weights between kIn (kIn_) inputs (`input`, input + apart, ...) and kOut (kOut_) outputs (from
+/// `output` on). The input after the layer's last is the bias's 1. Threads next to each other have
+/// inputs next to each other.
 template <int kIn_, int kOut_>
 struct TilePart {
   static constexpr int kIn = kIn_, kOut = kOut_;
@@ -223,7 +227,7 @@ struct TilePart {
 
 /// Factors of the gradient of a part for example e: the gradient of the weight between input i and
 /// output k is x[i] dy[k]. They are also loaded for inputs and outputs that the layer does not
-/// have; such products are not used.
+/// have; such products are not used. Part: a TilePart.
 template <class Part>
 struct PartTerms {
   float x[Part::kIn], dy[Part::kOut];
@@ -251,7 +255,7 @@ struct PartTerms {
 };
 
 /// Coordinate-wise clipping: m (`mean`) and 1 / scale (`inverse`) of the weight between each input
-/// and output of a part; 0 if the layer has no such input or output.
+/// and output of a part; 0 if the layer has no such input or output. Part: a TilePart.
 template <class Part>
 struct TileTransform {
   float mean[Part::kIn][Part::kOut], inverse[Part::kIn][Part::kOut];
@@ -274,7 +278,8 @@ struct NoTransform {};
 
 /// Coordinate-wise clipping: computes, for each example e of the tile, the sum of w^2 over the
 /// layer's parameters, with w = (x dy - m) / scale. Writes one partial sum per warp, to
-/// squares[warp * x.n + e].
+/// squares[warp * x.n + e]. Part: the TilePart that a thread computes at once. l: the layer. t:
+/// arrays with m and 1 / scale of each parameter.
 template <class Part>
 __device__ __forceinline__ void tile_squares(const DenseLayer& l, const Transform& t,
                                              const TileRows& x, float* squares) {
@@ -305,7 +310,9 @@ __device__ __forceinline__ void tile_squares(const DenseLayer& l, const Transfor
 /// is_first, otherwise adds them to it. dy must have been multiplied by the clip factor and divided
 /// by the grid. With transforms (coordinate-wise clipping), dy is not scaled, and scales[e] times w
 /// = (x dy - m) / scale is added. Requires finite gradients, so that no product exceeds the
-/// clipping norm, which is at most 2^21 multiples of the grid.
+/// clipping norm, which is at most 2^21 multiples of the grid. Part: the TilePart that a thread
+/// computes at once. l: the layer. t: arrays with m and 1 / scale of each parameter, used if
+/// `transforms`.
 template <class Part, bool transforms>
 __device__ __forceinline__ void tile_sum(const DenseLayer& l, const TileRows& x, unsigned adding,
                                          bool is_first, const Transform& t, const float* scales,
@@ -350,6 +357,7 @@ __device__ __forceinline__ void tile_sum(const DenseLayer& l, const TileRows& x,
 }
 
 /// Writes row[i] = feature(i) for i < n. A warp calls it. Each lane has up to 8 loads in flight.
+/// Feature: type of the function feature().
 template <class Feature>
 __device__ __forceinline__ void copy_row(float* row, int n, const Feature& feature) {
   constexpr int kAtOnce = 8;
@@ -387,14 +395,15 @@ __device__ __forceinline__ void load_row(const FusedSum& a, std::int64_t number,
 }
 
 /// Returns what an example's output is compared with: its label or, if there are targets, the bits
-/// of its target.
+/// of its target. a: arguments of the launch. number: index of the example in the data set.
 __device__ __forceinline__ std::uint32_t truth_of(const FusedSum& a, std::int64_t number) {
   return a.targets != nullptr ? ScalarLanes::bits(a.targets[number]) : a.labels[number];
 }
 
 /// Returns whether class weights multiply the clip factors, and so apply after clipping. Otherwise
 /// they multiply the gradient of the loss, because for other tasks the bound on a contribution
-/// follows from the gradient itself.
+/// follows from the gradient itself. task: what the launch computes. transforms: whether gradients
+/// are transformed before clipping.
 __device__ __forceinline__ bool weighs_factors(FusedTask task, bool transforms) {
   return task == FusedTask::clip && !transforms;
 }

@@ -116,7 +116,7 @@ struct FusedReduce {
 
 /// Returns the largest number of examples in a micro-batch for which no thread block's 32-bit sums
 /// can overflow. stripe: number of consecutive examples that a block is assigned before the next
-/// block.
+/// block. blocks: number of thread blocks of the launch.
 inline int fused_capacity(int blocks, int stripe) {
   return blocks * (kFusedExamples / stripe * stripe);
 }

@@ -22,7 +22,7 @@ __device__ __forceinline__ T warp_max(T v) {
 /// loss (cross-entropy). If `logits` is not null, only writes the logits to it. Otherwise also
 /// computes the gradients of the logits and of the hidden layer's sums before activation. They are
 /// scaled by a power of two, chosen per example so that the largest gradient of a logit is in [32,
-/// 64), the range of fp16. A warp calls it.
+/// 64), the range of fp16. A warp calls it. P: the kernel's Plan, its layout for one network.
 template <class P>
 __device__ __forceinline__ void finish_example(const FusedSum& a, Space<P>& s, int e, int label,
                                                float* logits) {
@@ -103,7 +103,8 @@ __device__ __forceinline__ void finish_example(const FusedSum& a, Space<P>& s, i
 }
 
 /// Computes the squared norm of the hidden layer's inputs for example e, with the inputs rounded as
-/// in the products that the sum adds. Writes it to the example's vector. A warp calls it.
+/// in the products that the sum adds. Writes it to the example's vector. A warp calls it. P: the
+/// kernel's Plan, its layout for one network.
 template <class P>
 __device__ __forceinline__ void square_inputs(Space<P>& s, int e) {
   const int lane = thread_number() % kWarp;
@@ -120,7 +121,8 @@ __device__ __forceinline__ void square_inputs(Space<P>& s, int e) {
 }
 
 /// Computes the last layer and the loss of all examples of the group, one warp per example.
-/// Meanwhile other warps compute the squared norms of the hidden layer's inputs.
+/// Meanwhile other warps compute the squared norms of the hidden layer's inputs. P: the kernel's
+/// Plan, its layout for one network. a: arguments of the launch.
 template <class P>
 __device__ __forceinline__ void last_layer(const FusedSum& a, Space<P>& s, const Group& group,
                                            int label) {

@@ -29,7 +29,9 @@ struct LinearGroup {
   alignas(64) float label[kLanes];   ///< label 0 or 1, or the target
   /// Derivative of the loss times clip factor, divided by the sum's grid.
   alignas(64) float scaled[kLanes];
+  /// Clip factor times the weight of the row's class.
   alignas(64) float factor[kLanes];
+  /// `scaled`, rounded to an integer: the number that the row adds to the sum for the bias.
   alignas(64) std::int32_t unit[kLanes];
 };
 
@@ -44,13 +46,14 @@ struct GroupFacts {
 };
 
 /// Returns the derivative of each example's loss with respect to its score z, one example per lane.
-/// y: the class, -1 or 1. label: the target, for losses that have one.
+/// y: the class, -1 or 1. label: the target, for losses that have one. a: the examples, with the
+/// kind of loss.
 CUDP_INLINE Vec derivatives(const LinearExamples& a, Vec z, Vec y, Vec label) {
   if (a.targets != nullptr) return target_derivative(a.loss, z, label, a.huber);
   return a.loss == Loss::logistic ? logistic_derivative(z, y) : hinge_derivative(z, y);
 }
 /// Returns each example's loss at its score z, one example per lane. y: the class, -1 or 1. label:
-/// the target, for losses that have one.
+/// the target, for losses that have one. a: the examples, with the kind of loss.
 CUDP_INLINE Vec values(const LinearExamples& a, Vec z, Vec y, Vec label) {
   if (a.targets != nullptr) return target_value(a.loss, z, label, a.huber);
   return a.loss == Loss::logistic ? logistic_value(z, y) : hinge_value(z, y);
@@ -58,7 +61,8 @@ CUDP_INLINE Vec values(const LinearExamples& a, Vec z, Vec y, Vec label) {
 
 /// Computes the loss, its derivative and the clip factor of each of n rows (n <= kLanes) from their
 /// scores z. Reads g.square and g.label, and writes the other members of g. Adds the losses,
-/// gradient norms and counts of these rows to the totals in `facts`.
+/// gradient norms and counts of these rows to the totals in `facts`. a: the examples, with loss,
+/// clip settings and class weights.
 CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, GroupFacts& facts) {
   const Vec label = load(g.label);
   const Vec y = label * 2.0f - broadcast(1.0f);

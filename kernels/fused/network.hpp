@@ -8,8 +8,10 @@ namespace cudp::fused {
 
 enum class LayerKind { convolution, function, pool, dense };
 
-/// A layer of a network. kind: pool is the maximum over windows of kernel x kernel pixels, `stride`
-/// apart; function is an activation.
+/// A layer of a network for which a fused kernel is compiled: its kind, and the sizes that the kind
+/// needs. convolution: kernel x kernel pixels, `stride` apart, with `pad` pixels of padding and
+/// `out` output channels. function: an activation; no sizes. pool: the maximum over windows of
+/// kernel x kernel pixels, `stride` apart. dense: `out` outputs.
 struct Layer {
   LayerKind kind;
   int out = 0, kernel = 1, stride = 1, pad = 0;

@@ -14,6 +14,7 @@ namespace cudp::fused {
 
 /// Byte offsets in the packed copy of the parameters, the copy in the order and number formats in
 /// which a fused kernel reads them. The offsets do not depend on the number of examples per block.
+/// P: the kernel's Plan, its layout for one network.
 template <class P>
 struct Packed {
   static constexpr int kConvolutions = P::kConvolutions;

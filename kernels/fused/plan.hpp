@@ -25,6 +25,7 @@ enum class Split { forward, all };
 /// numbers: float32, each split into two fp16 numbers in the forward pass.
 enum class Input { bytes, numbers };
 
+/// Numbers of threads and of warps per thread block.
 inline constexpr int kThreads = 512, kWarps = 16;
 /// Size of a chunk, the unit in which arrays in shared memory are laid out [bytes]: 8 fp16 numbers.
 inline constexpr int kChunk = 16;
@@ -32,8 +33,11 @@ inline constexpr int kChunk = 16;
 inline constexpr int kBanks = 128;
 /// Shared memory that one thread block may use on an H100 [bytes].
 inline constexpr int kMaxShared = 227 * 1024;
+/// Maximum number of convolutions of a network for which a fused kernel can be compiled.
 inline constexpr int kMaxConvolutions = 3;
+/// Maximum number of slots, positions in the order of an image's pixels (SlotOrder).
 inline constexpr int kMaxSlots = 256;
+/// Value of a slot without a pixel (SlotOrder).
 inline constexpr std::uint16_t kNone = 0xffff;
 
 constexpr int round_up_to(int n, int to) { return (n + to - 1) / to * to; }
@@ -80,7 +84,7 @@ struct ConvStage {
   /// Size of a unit, the part of the weight gradient that a warp computes at once: 16 unit_m output
   /// channels times 8 unit_k inputs.
   int unit_m = 1, unit_k = 1;
-  int units = 0;
+  int units = 0;  ///< number of units
   /// How warps share the weight gradient: if true, a warp computes parts of it for one example
   /// only; otherwise for all examples of the block.
   bool has_example_owners = false;

@@ -19,8 +19,8 @@ __device__ __forceinline__ Two larger(Two a, Two b, int bit, u32& flags) {
   flags |= (x ? 1u << bit : 0u) | (y ? 0x10000u << bit : 0u);
   return {x ? b.x : a.x, y ? b.y : a.y};
 }
-/// Returns v with channels set to 0. The first channel is kept if bit number `bit` of flags equals
-/// `set`, the second channel if bit + 16 does.
+/// Returns v, the values of two channels, with 0 in place of some. The first channel is kept if bit
+/// number `bit` of flags equals `set`, the second channel if bit number bit + 16 does.
 __device__ __forceinline__ Two where(Two v, u32 flags, int bit, bool set) {
   return {((flags >> bit & 1) != 0) == set ? v.x : 0.0f,
           ((flags >> (bit + 16) & 1) != 0) == set ? v.y : 0.0f};
@@ -28,7 +28,7 @@ __device__ __forceinline__ Two where(Two v, u32 flags, int bit, bool set) {
 __device__ __forceinline__ Two sum_of(Two a, Two b) { return {a.x + b.x, a.y + b.y}; }
 
 /// Computes pool and activation of convolution i's outputs, and writes them as the next layer's
-/// input.
+/// input. P: the kernel's Plan, its layout for one network.
 template <class P, int i>
 __device__ __forceinline__ void pool_forward(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
@@ -83,7 +83,7 @@ __device__ __forceinline__ void pool_forward(Space<P>& s) {
 
 /// Computes the gradient of convolution i's outputs from that of its pooled outputs, which has
 /// already been multiplied by the activation's derivative, and writes it as operands of tensor
-/// cores.
+/// cores. P: the kernel's Plan, its layout for one network.
 template <class P, int i>
 __device__ __forceinline__ void pool_backward(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);

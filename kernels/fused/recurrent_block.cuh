@@ -12,7 +12,7 @@
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Shared memory of a block of the fused kernel for texts. The arrays of each text, with the words
-/// and states of its positions, follow it.
+/// and states of its positions, follow it. P: the kernel's TextPlan, its layout for one network.
 template <class P>
 struct TextSpace {
   /// Gradients of the gates' pre-activations (deltas) for a piece of a text. In earlier phases: the
@@ -35,7 +35,7 @@ struct TextSpace {
 };
 
 /// Returns the shared memory that a block needs [bytes] to process `texts` texts of up to `places`
-/// positions at once.
+/// positions at once. P: the kernel's TextPlan, its layout for one network.
 template <class P>
 constexpr std::size_t text_shared_bytes(int texts, int places) {
   return sizeof(TextSpace<P>) + static_cast<std::size_t>(texts) * P::text_bytes(places);
@@ -90,7 +90,7 @@ struct Texts {
 
 /// Word vectors of a piece of a text, in registers between their load from global memory and their
 /// store to shared memory. In shared memory a 1 follows each vector, as the input of the bias. Rows
-/// past the text's end become 0.
+/// past the text's end become 0. P: the kernel's TextPlan, its layout for one network.
 template <class P>
 struct PieceVectors {
   static constexpr int kFours = P::kColumns / 4;
@@ -99,7 +99,7 @@ struct PieceVectors {
   int rows;
 
   /// Loads the vectors of the words from position `first` on. number: index of the text in the data
-  /// set. length: number of its words.
+  /// set. length: number of its words. a: arguments of the launch.
   __device__ __forceinline__ void fetch(const FusedSum& a, std::int64_t number, int first,
                                         int length) {
     const std::uint16_t* const tokens = a.texts.of.tokens + number * a.texts.places + first;
@@ -138,7 +138,8 @@ struct PieceVectors {
 };
 
 /// Copies W, initialises the activations, and clears the texts' rows, because steps of longer texts
-/// also read rows that a short text does not write.
+/// also read rows that a short text does not write. P: the kernel's TextPlan, its layout for one
+/// network. s: the block's shared memory.
 template <class P>
 __device__ __forceinline__ void begin_texts(const FusedSum& a, TextSpace<P>& s) {
   for (int i = thread_number(); i < P::kGateRows * P::kWords / 2; i += P::kThreads) {
@@ -155,7 +156,8 @@ __device__ __forceinline__ void begin_texts(const FusedSum& a, TextSpace<P>& s) 
 
 /// Loads the lengths of the group's texts, and clears the states that no step of a text writes:
 /// those before its first step in each direction, and those past its end, which products multiply
-/// by zeros. Otherwise they might contain another text's numbers, even NaN.
+/// by zeros. Otherwise they might contain another text's numbers, even NaN. P: the kernel's
+/// TextPlan, its layout for one network. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void begin_group(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t) {
   if (thread_number() < kMaxTexts) {
@@ -175,7 +177,9 @@ __device__ __forceinline__ void begin_group(const FusedSum& a, TextSpace<P>& s, 
 }
 
 /// Computes the dense layer of the words for all texts of the group. Both operands are sums of two
-/// fp16 numbers, so that an activation with a kink gets the same sums as in float32.
+/// fp16 numbers, so that an activation with a kink gets the same sums as in float32. P: the
+/// kernel's TextPlan, its layout for one network. s: the block's shared memory. t: the group's
+/// texts.
 template <class P>
 __device__ __forceinline__ void dense_words(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t) {
   constexpr int kColumnTiles = P::kWords / 8, kOwners = P::kWarps / kColumnTiles;

@@ -43,7 +43,8 @@ struct TextOffsets {
 
 /// Layout of shared memory, scratch memory and parameters for one network. The word at position p
 /// of a text has row p + 1 of the text's array: the input of the LSTM, and the states of each
-/// direction after its step at p.
+/// direction after its step at p. Network: has the layer sizes, as Network::kLayers. transforms_:
+/// whether gradients are transformed before clipping.
 template <class Network, bool transforms_>
 struct TextPlan {
   static constexpr bool kTransforms = transforms_;
@@ -77,7 +78,7 @@ struct TextPlan {
   static constexpr int kPiece = 80;
   static constexpr int kBackRow = 2 * kPiece + kChunk;
 
-  /// Number of rows of a text with this many positions. A text's rows take 64 bytes more than a
+  /// Number of rows of a text with `places` positions. A text's rows take 64 bytes more than a
   /// multiple of kBanks (text_bytes), so that eight texts' rows of 64 bytes have no bank conflicts.
   static constexpr int rows(int places) { return round_up_to(places, 16) + 2; }
   static constexpr int text_bytes(int places) {
@@ -118,8 +119,9 @@ struct TextPlan {
     return kRecurrent + row / kGates * kDirection + kGateBias + in_direction % 4 * kHidden +
            in_direction / 4;
   }
-  /// Returns the index among the parameters of a weight of the words' dense layer; in the column
-  /// after the weights, the index of a bias; after that -1.
+  /// Returns the index among the network's parameters of the weight from input `column` to output
+  /// `output` of the words' dense layer; for the column after the last input, the index of the
+  /// output's bias; for later columns -1.
   static constexpr int word_parameter(int output, int column) {
     if (column > kColumns) return -1;
     return column < kColumns ? output * kColumns + column : kWordBias + output;

@@ -13,7 +13,8 @@
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// A lane's share of the LSTM steps: unit `unit` of one direction, for texts a and a + 1 of the
-/// group. When it loads operands of a matrix product, it loads those of text `column`.
+/// group. When it loads operands of a matrix product, it loads those of text `column`. P: the
+/// kernel's TextPlan, its layout for one network.
 template <class P>
 struct StepLane {
   Lane l;
@@ -34,7 +35,7 @@ struct StepLane {
   }
   __device__ __forceinline__ bool has_steps() const { return direction < P::kDirections; }
   /// Returns the number in the group of the lane's text a + i (i = 0, 1). If the group has fewer
-  /// texts, returns that of its last text.
+  /// texts, returns that of its last text. t: the group's texts.
   __device__ __forceinline__ int text(const Texts<P>& t, int i) const {
     return a + i < t.count ? a + i : t.count - 1;
   }
@@ -48,7 +49,7 @@ struct StepLane {
   }
 };
 
-/// Returns the four gates of a unit, rounded to fp16.
+/// Returns the four gates of the unit u, rounded to fp16.
 __device__ __forceinline__ UnitGates gates_of(const LstmUnit<float>& u) {
   return {{halves(u.i, u.f), halves(u.g, u.o)}};
 }
@@ -57,7 +58,8 @@ __device__ __forceinline__ LstmUnit<float> unit_of(const UnitGates& g) {
 }
 
 /// Computes all LSTM steps forward, for the texts of the group. The product W x of a step, with x
-/// its input, is computed during the step before it.
+/// its input, is computed during the step before it. P: the kernel's TextPlan, its layout for one
+/// network. s: the block's shared memory. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>& s,
                                               const Texts<P>& t) {
@@ -146,7 +148,8 @@ __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>
 }
 
 /// Computes all LSTM steps backward, for the texts of the group. Writes deltas, the gradients of
-/// the gates' pre-activations, over the gates.
+/// the gates' pre-activations, over the gates. P: the kernel's TextPlan, its layout for one
+/// network. s: the block's shared memory. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P>& s,
                                                const Texts<P>& t) {

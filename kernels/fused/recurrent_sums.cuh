@@ -12,7 +12,8 @@
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Starts to copy the deltas (gradients of the gates' pre-activations) of a piece of text e, the
-/// positions from `first` on, to shared memory. Rows past the text's end become 0.
+/// positions from `first` on, to shared memory. Rows past the text's end become 0. P: the kernel's
+/// TextPlan, its layout for one network. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void fetch_deltas(TextSpace<P>& s, const Texts<P>& t, int e, int first) {
   constexpr int kChunks = 2 * P::kGateRows / kChunk;
@@ -28,7 +29,8 @@ __device__ __forceinline__ void fetch_deltas(TextSpace<P>& s, const Texts<P>& t,
 
 /// Computes the gradient of the words' dense layer's outputs, before its activation, for a piece of
 /// text e, the positions from `first` on: the transpose of W times deltas, with W the weights of
-/// the LSTM's inputs. Rows are outputs, columns are positions.
+/// the LSTM's inputs. Rows are outputs, columns are positions. P: the kernel's TextPlan, its layout
+/// for one network. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void words_back(TextSpace<P>& s, const Texts<P>& t, int e, int first) {
   const Lane l;
@@ -65,9 +67,11 @@ __device__ __forceinline__ void words_back(TextSpace<P>& s, const Texts<P>& t, i
   }
 }
 
-/// A thread's part of the block's sum of gradients: the sum over the added texts of each of its
-/// kNumbers partial derivatives, as integers that count multiples of the sum's grid, plus `added`
-/// times kToUnitsBits.
+/// A thread's part of the block's sum of gradients. For each of its kNumbers partial derivatives,
+/// `sum` has the sum over the added texts, as an integer that counts multiples of the sum's grid.
+/// Each addition also adds the constant kToUnitsBits, a by-product of rounding a float to an
+/// integer (kernels/common/fixed_point.hpp). So store() subtracts it `added` times. P: the kernel's
+/// TextPlan, its layout for one network.
 template <class P>
 struct TextSums {
   u32 sum[P::kNumbers];
@@ -107,7 +111,7 @@ struct TextSums {
   /// Adds a piece of text e, the positions from `first` on, to the thread's partial derivatives d
   /// by the LSTM's weights [W U]: the product of the deltas and the text's rows (inputs and
   /// states). multiply_words() does the same for the words' layer, with `back` and the word
-  /// vectors.
+  /// vectors. t: the group's texts.
   static __device__ __forceinline__ void multiply_gates(TextSpace<P>& s, const Texts<P>& t, int e,
                                                         int first, float (&d)[P::kNumbers]) {
     const Lane l;
@@ -170,7 +174,9 @@ struct TextSums {
   }
 
   /// Computes those partial derivatives of the thread that do not come from matrix products: by
-  /// biases of the LSTM, and by the parameters of the last two layers.
+  /// biases of the LSTM, and by the parameters of the last two layers. s: the block's shared
+  /// memory. t: the group's texts. e: number of the text in the group. d: the thread's partial
+  /// derivatives for the text.
   static __device__ __forceinline__ void make_others(TextSpace<P>& s, const Texts<P>& t, int e,
                                                      float (&d)[P::kNumbers]) {
     constexpr int kBias = P::kGateNumbers + P::kWordNumbers;
@@ -183,7 +189,8 @@ struct TextSums {
     });
   }
 
-  /// Replaces each gradient g with w = (g - m) / scale (coordinate-wise clipping).
+  /// Replaces each partial derivative g in d, of text e, with w = (g - m) / scale (coordinate-wise
+  /// clipping). a: arguments of the launch. s: the block's shared memory.
   static __device__ __forceinline__ void transform(const FusedSum& a, TextSpace<P>& s, int e,
                                                    float (&d)[P::kNumbers]) {
     const float inverse = s.text[e][P::kText.inverse];
@@ -192,8 +199,8 @@ struct TextSums {
     });
   }
 
-  /// Writes, for each layer, the sum of the squares of the warp's partial derivatives to
-  /// s.parts[warp].
+  /// Writes, for each layer, the sum of the squares of the warp's partial derivatives (d in each
+  /// thread) to s.parts[warp].
   static __device__ __forceinline__ void square(TextSpace<P>& s, const float (&d)[P::kNumbers]) {
     Four squares{};
     for_each_number([&](int k, int layer, int) {
@@ -208,7 +215,8 @@ struct TextSums {
 
   /// Computes the norm and clip factors of text e, decides whether it is added, adds it, and
   /// reports on it. Every thread computes the same decision. prefetched: index of the text in the
-  /// block's PrefetchedCandidates.
+  /// block's PrefetchedCandidates. a: arguments of the launch. group: the examples that the block
+  /// processes at once. d: the thread's partial derivatives for the text.
   __device__ __forceinline__ void decide_and_add(const FusedSum& a, TextSpace<P>& s,
                                                  const Group& group, int e, int prefetched,
                                                  const float (&d)[P::kNumbers]) {
@@ -268,7 +276,8 @@ struct TextSums {
     });
   }
 
-  /// Writes the block's sums of gradients, in the order of the parameters.
+  /// Writes the block's sums of gradients to `slab`, one integer per parameter, in the order of the
+  /// parameters.
   __device__ __forceinline__ void store(std::int32_t* slab) const {
     for_each_number([&](int k, int, int parameter) {
       if (parameter >= 0)
@@ -278,7 +287,7 @@ struct TextSums {
 
  private:
   /// Returns how many groups of 16 positions, each a step of a matrix product, the piece of text e
-  /// that starts at position `first` has.
+  /// that starts at position `first` has. s: the block's shared memory.
   static __device__ __forceinline__ int steps_of(const TextSpace<P>& s, int e, int first) {
     const int steps = (s.length[e] - first + 15) / 16;
     return steps < P::kPiece / 16 ? steps : P::kPiece / 16;

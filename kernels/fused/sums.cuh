@@ -12,14 +12,17 @@
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Coordinate-wise clipping: returns w = (x y - mean) inverse, where x y is the gradient of the
-/// parameter with index `parameter`; 0 if parameter < 0, which means that there is none.
+/// parameter with index `parameter`; 0 if parameter < 0, which means that there is none. t: arrays
+/// with the mean m and 1 / scale of each parameter.
 __device__ __forceinline__ float transformed(const Transform& t, float x, float y, int parameter) {
   if (parameter < 0) return 0.0f;
   return ScalarLanes::fma(x, y, -t.mean[parameter]) * t.inverse[parameter];
 }
 
 /// Coordinate-wise clipping: replaces each number g of a unit with w = (g factor - mean) inverse,
-/// where g factor is the gradient of the number's parameter.
+/// where g factor is the gradient of the number's parameter. i: number of the convolution. P: the
+/// kernel's Plan, its layout for one network. t: arrays with the mean m and 1 / scale of each
+/// parameter. unit: the unit, whose numbers are in `gradient`.
 template <class P, int i>
 __device__ __forceinline__ void transform_unit(const Transform& t, const Unit<P, i>& unit,
                                                float factor,
@@ -32,7 +35,8 @@ __device__ __forceinline__ void transform_unit(const Transform& t, const Unit<P,
 
 /// Calls body(k, o, in) for each block of 8 outputs x 4 inputs of the hidden layer's weights whose
 /// gradients this thread adds up. k: index of the block's first number among the thread's numbers
-/// for that layer. o: first output. in: first input.
+/// for that layer. o: first output. in: first input. P: the kernel's Plan, its layout for one
+/// network.
 template <class P, class Body>
 __device__ __forceinline__ void for_each_hidden_block(const Body& body) {
   constexpr int kBlocks = P::kDense.blocks(), kAcross = P::kDense.in / 4;
@@ -42,7 +46,8 @@ __device__ __forceinline__ void for_each_hidden_block(const Body& body) {
       body(32 * n, block / kAcross * 8, block % kAcross * 4);
   });
 }
-/// Returns four consecutive inputs of the hidden layer, from input `in` on, for example e.
+/// Returns four consecutive inputs of the hidden layer, from input `in` on, for example e. P: the
+/// kernel's Plan, its layout for one network. s: the block's shared memory.
 template <class P>
 __device__ __forceinline__ Four hidden_inputs(Space<P>& s, int e, int in) {
   const u32* const high = plane_of<u32>(s, P::layout().hidden_in[0], e);
@@ -63,7 +68,8 @@ __device__ __forceinline__ void for_each_small(const Body& body) {
 }
 
 /// A thread's part of the block's sum of gradients. Also keeps the gradient of a convolution whose
-/// warps compute one example each (has_example_owners) from the norm to the sum.
+/// warps compute one example each (has_example_owners) from the norm to the sum. P: the kernel's
+/// Plan, its layout for one network.
 template <class P>
 struct Sums {
   static constexpr int E = P::kExamples;
@@ -99,16 +105,19 @@ struct Sums {
 
   /// Returns the factor by which the numbers that Unit::make() computes for convolution i are
   /// multiplied to get the gradient of example e. It removes the scaling of the example's gradients
-  /// and, for the first layer, that of the stored input.
+  /// and, for the first layer, that of the stored input. a: arguments of the launch.
   template <int i>
   static __device__ __forceinline__ float factor_of(const FusedSum& a, Space<P>& s, int e) {
     const float inverse = plane_of<float>(s, P::layout().vector, e)[P::kVector.inverse];
     return i == 0 && P::kInput == Input::bytes ? inverse * input_factor<P>(a) : inverse;
   }
 
-  /// Computes convolution i's gradients for the group's examples. Writes, for each example, the sum
-  /// of squares of each unit of the weights to the partial sums of its norm (NormParts), the
-  /// gradients of the biases to its vector, and the sum of their squares to the partial sums.
+  /// Adds up the squares of convolution i's partial derivatives, for the norms of the group's
+  /// examples. Writes to each example's partial sums (NormParts) one sum per unit of the weights,
+  /// and one sum for the biases. The gradients of the biases are computed here and written to the
+  /// example's vector (bias_gradient()). With coordinate-wise clipping the squares of the weights
+  /// are those of w = (g - m) / scale, and square_transformed() writes the sums for the biases
+  /// instead. a: arguments of the launch. s: the block's shared memory.
   template <int i>
   __device__ __forceinline__ void square_units(const FusedSum& a, Space<P>& s) {
     constexpr ConvStage c = P::stage(i);
@@ -148,7 +157,7 @@ struct Sums {
 
   /// Coordinate-wise clipping: writes, for each example, the sums of squares of w = (g - m) / scale
   /// for the dense layers and the biases to the partial sums of its norm (NormParts), one per warp
-  /// and layer. g is a partial derivative.
+  /// and layer. g is a partial derivative. s: the block's shared memory.
   __device__ __forceinline__ void square_transformed(const FusedSum& a, Space<P>& s) {
     const int lane = thread_number() % kWarp, warp = warp_number();
     for (int e = 0; e < E; ++e) {
@@ -176,7 +185,7 @@ struct Sums {
 
   /// Calls body(k, w) for each number w = (g - m) / scale of the hidden layer's weights that this
   /// thread adds up, with g the gradient of the weight for example e. k: index among the thread's
-  /// numbers for that layer.
+  /// numbers for that layer. a: arguments of the launch.
   template <class Body>
   static __device__ __forceinline__ void for_each_transformed(const FusedSum& a, Space<P>& s, int e,
                                                               const Body& body) {
@@ -195,7 +204,7 @@ struct Sums {
   }
 
   /// Computes the squared norm of each layer's gradient of example e. All lanes of the warp get the
-  /// same numbers.
+  /// same numbers. a: arguments of the launch. squares: result, one number per layer.
   static __device__ __forceinline__ void layer_squares(const FusedSum& a, Space<P>& s, int e,
                                                        float (&squares)[P::kLayers]) {
     const int lane = thread_number() % kWarp;
@@ -232,7 +241,8 @@ struct Sums {
   }
 
   /// Computes norm and factors of example e, decides whether it is added, and reports on it. A warp
-  /// calls it. prefetched: index of the example in the block's PrefetchedCandidates.
+  /// calls it. prefetched: index of the example in the block's PrefetchedCandidates. a: arguments
+  /// of the launch. group: the examples that the block processes at once.
   static __device__ __forceinline__ void decide(const FusedSum& a, Space<P>& s, const Group& group,
                                                 int e, int prefetched) {
     const bool first_lane = thread_number() % kWarp == 0;

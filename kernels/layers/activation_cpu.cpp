@@ -7,7 +7,7 @@ namespace cudp::CUDP_SIMD {
 namespace {
 
 /// Calls f(offset in an image of layout `in`, offset in one of layout `out`) for every SIMD vector
-/// of pixels and channels.
+/// of pixels and channels. F: type of the function f.
 template <class F>
 CUDP_INLINE void for_each_vector(const ImageLayout& in, const ImageLayout& out, F f) {
   const std::int64_t n = static_cast<std::int64_t>(out.width) * out.stride;

@@ -18,7 +18,7 @@ struct BitsOf<float> {
   using type = std::int32_t;
 };
 
-/// Returns the bits of a value as another type of the same size.
+/// Returns the bits of the value `from` as type To, which must have the same size.
 template <class To, class From>
 CUDP_HD To same_bits(From from) {
   static_assert(sizeof(To) == sizeof(From));
@@ -27,7 +27,7 @@ CUDP_HD To same_bits(From from) {
   return to;
 }
 
-/// Returns |x|, by clearing the sign bit.
+/// Returns |x|, by clearing the sign bit. V: float or a SIMD vector of floats.
 template <class V>
 CUDP_HD V magnitude(V x) {
   using Bits = typename BitsOf<V>::type;
@@ -36,7 +36,7 @@ CUDP_HD V magnitude(V x) {
 
 /// Splits x = n ln 2 + r with n an integer and |r| <= ln 2 / 2. Writes 2^n to *power_of_two and
 /// returns e^r - 1, correct to 1 ulp (the distance between neighbouring floats) even if the result
-/// is small. Requires -87.3 <= x <= 88; NaN gives NaN.
+/// is small. Requires -87.3 <= x <= 88; NaN gives NaN. V: float or a SIMD vector of floats.
 template <class V>
 CUDP_HD V expm1_reduced(V x, V* power_of_two) {
   using Bits = typename BitsOf<V>::type;
@@ -54,7 +54,8 @@ CUDP_HD V expm1_reduced(V x, V* power_of_two) {
 }
 
 /// Returns e^x, correct to 2 ulp for -87.3 <= x <= 88. For x below or above that range, returns the
-/// function's value at the nearer end of the range. NaN gives NaN.
+/// function's value at the nearer end of the range. NaN gives NaN. V: float or a SIMD vector of
+/// floats.
 template <class V>
 CUDP_HD V exp_of(V x) {
   const V low = V{} - 87.3f;
@@ -66,8 +67,8 @@ CUDP_HD V exp_of(V x) {
   return t * scale + scale;
 }
 
-/// Returns tanh x, correct to 4 ulp (distances between neighbouring floats). |tanh x| is
-/// computed as t / (t + 2) with t = e^(2|x|) - 1. NaN gives NaN.
+/// Returns tanh x, correct to 4 ulp (distances between neighbouring floats). |tanh x| is computed
+/// as t / (t + 2) with t = e^(2|x|) - 1. NaN gives NaN. V: float or a SIMD vector of floats.
 template <class V>
 CUDP_HD V tanh_of(V x) {
   using Bits = typename BitsOf<V>::type;

@@ -134,7 +134,8 @@ inline void validate(const WeightedRows& a) {
          "weighted rows: expected pointers, columns and a grid");
 }
 
-/// Returns a launch shape with one thread block per example and group of channels.
+/// Returns a launch shape with one thread block per example and group of channels. groups: number
+/// of groups of channels. batch: its capacity is the number of examples.
 inline LaunchShape group_norm_shape(int groups, const Batch& batch) {
   return {.grid = {static_cast<unsigned>(groups), static_cast<unsigned>(batch.capacity)},
           .block = {128},

@@ -14,7 +14,7 @@ CUDP_INLINE void for_each_pixel(const ImageLayout& in, const ImageLayout& out, F
     for (int x = 0; x < in.width; ++x) f(in.at(y, x), out.at(y, x));
 }
 
-/// Sets the padding channels of every pixel to 0.
+/// Sets the padding channels of every pixel of `image` to 0. l: layout of the image.
 CUDP_INLINE void clear_padding(const ImageLayout& l, float* image) {
   for (int y = 0; y < l.height; ++y)
     for (int x = 0; x < l.width; ++x)

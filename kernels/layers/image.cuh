@@ -7,7 +7,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Returns pixel i of example `number` of the data set, converted to float as Load describes.
+/// Returns pixel i of example `number` of the data set, converted to float as Load describes. a:
+/// arguments of the kernel. pixels: number of pixels per example, all channels together.
 __device__ __forceinline__ float loaded_pixel(const device::Load& a, std::int64_t number,
                                               int pixels, int i) {
   if (a.coded.rows != nullptr) return CodedRecord(a.coded, number).feature(i);

@@ -20,7 +20,7 @@ struct ImageLayout {
   /// Distance in memory between consecutive pixels [floats], >= channels. It is a multiple of 16,
   /// except for the network's input.
   int stride = 0;
-  int border = 0;
+  int border = 0;  ///< width of the border of zeros [pixels]
 
   std::int64_t row() const { return static_cast<std::int64_t>(width + 2 * border) * stride; }
   std::int64_t size() const { return (height + 2 * border) * row(); }

@@ -15,7 +15,7 @@ struct Activate {
   float offset = 1.0f;
 };
 
-/// Returns whether the function is increasing, so that it and a max pool can be swapped without
+/// Returns whether the activation f is increasing, so that it and a max pool can be swapped without
 /// changing the result.
 constexpr bool increases(const Activate& f) {
   return f.kind != Activation::tempered_sigmoid || f.scale * f.temperature > 0.0f;

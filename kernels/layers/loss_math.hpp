@@ -50,7 +50,7 @@ CUDP_HD V hinge_derivative(V z, V y) {
 }
 
 /// Returns log(1 + e) for 0 <= e <= 1, computed as 2 atanh(e / (2 + e)), correct to 2 ulp
-/// (distances between neighbouring floats).
+/// (distances between neighbouring floats). V: float or a SIMD vector of floats.
 template <class V>
 CUDP_HD V log1p_of_part(V e) {
   const V t = e / (e + 2.0f);
@@ -108,8 +108,9 @@ CUDP_HD V target_derivative(Loss loss, V z, V t, float h) {
   const V above = r < -bound ? -bound : r;
   return above > bound ? bound : above;
 }
-/// Returns the squared or the Huber loss of an output z; t is the target. h: |z - t| from which on
-/// the Huber loss is linear. V: float, or a SIMD vector with one example per lane.
+/// Returns the squared loss r^2 / 2, or the Huber loss: r^2 / 2 if r <= h, and (r - h / 2) h if r >
+/// h. Here r = |z - t|, with the output z and the target t. V: float, or a SIMD vector with one
+/// example per lane.
 template <class V>
 CUDP_HD V target_value(Loss loss, V z, V t, float h) {
   const V r = magnitude(z - t);
@@ -118,8 +119,9 @@ CUDP_HD V target_value(Loss loss, V z, V t, float h) {
   return r > V{} + h ? (r - 0.5f * h) * h : square;
 }
 
-/// Returns the squared or the Huber loss of an output z and its target. h: |z - target| from which
-/// on the Huber loss is linear. Unless d is null, writes the derivative with respect to z to *d.
+/// Returns the squared loss r^2 / 2, or the Huber loss: r^2 / 2 if r <= h, and (r - h / 2) h if r >
+/// h. Here r = |z - target|, with the output z. Unless d is null, writes the derivative with
+/// respect to z to *d.
 CUDP_HD float target_loss(Loss loss, float z, float target, float h, float* d) {
   if (d != nullptr) *d = target_derivative(loss, z, target, h);
   return target_value(loss, z, target, h);

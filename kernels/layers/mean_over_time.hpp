@@ -44,7 +44,8 @@ inline void validate(const MeanOverTimeBackward& a) {
              a.y_planes.pixels() == a.dy_planes.pixels(),
          "mean: expected pointers, places and equal sizes");
 }
-/// Returns a launch shape with one block per example.
+/// Returns a launch shape with one block per example. batch: its capacity is the number of
+/// examples.
 inline LaunchShape mean_shape(const Batch& batch) {
   return {.grid = {static_cast<unsigned>(batch.capacity)}, .block = {128}, .shared_bytes = 0};
 }

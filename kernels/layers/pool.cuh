@@ -58,7 +58,7 @@ __global__ inline void pool_kernel(device::Pool a) {
 }
 
 /// Returns the index, within the window of output pixel (oy, ox), of the first pixel that has the
-/// window's largest value.
+/// window's largest value. a: arguments of the kernel. example, channel: those of the pixel.
 __device__ __forceinline__ int argmax_of(const device::Pool& a, std::int64_t example, int channel,
                                          int oy, int ox) {
   const CountedPlanes& out = a.dy_planes;

@@ -9,8 +9,9 @@
 
 namespace cudp {
 
-/// Shapes of a max or average pool on the CPU: windows of kernel x kernel pixels, `stride` apart,
-/// no padding. In both layouts the distance between pixels is a multiple of 16 floats.
+/// Shapes of a max or average pool on the CPU: the layouts of its input and its output, and its
+/// windows of kernel x kernel pixels, `stride` apart. There is no padding. In both layouts the
+/// distance between pixels is a multiple of 16 floats.
 struct PoolGeometry {
   ImageLayout in;
   ImageLayout out;
@@ -18,14 +19,17 @@ struct PoolGeometry {
   int stride;
 };
 
-/// Arguments of a max or average pool of one example on the CPU. Forward: computes y from x.
-/// Backward: computes dx (cleared first) from x and dy. The gradient of a maximum goes to the first
-/// pixel of its window, in row order, that has this value.
+/// Arguments of the forward pass of a max or average pool of one example on the CPU. It computes
+/// the output y from the input x.
 struct PoolForward {
   PoolGeometry geometry;
   const float* x;
   float* y;
 };
+/// Arguments of the backward pass of a max or average pool of one example on the CPU. It computes
+/// dx, the gradient of the input, from dy, the gradient of the output. Pixels of the input in no
+/// window get the gradient 0. The gradient of a maximum goes to the first pixel of its window, in
+/// row order, that has this value.
 struct PoolBackward {
   PoolGeometry geometry;
   const float* x;  ///< not read by average pooling
@@ -41,6 +45,8 @@ namespace device {
 /// window has the largest value. The pixel (ky, kx) is stored as one byte, ky * kernel + kx. With
 /// larger windows the backward pass searches for the pixel again.
 inline constexpr int kMaxArgmaxKernel = 16;
+/// Returns whether the forward pass of a pool stores which pixel of each window has the largest
+/// value. is_max: whether it is a max pool. kernel: width of its windows.
 inline bool stores_argmax(bool is_max, int kernel) { return is_max && kernel <= kMaxArgmaxKernel; }
 
 /// Max or average pool of a micro-batch: windows of kernel x kernel pixels, `stride` apart, no

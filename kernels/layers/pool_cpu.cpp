@@ -5,7 +5,8 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Calls f(offset in x, offset in y) for every window and every SIMD vector of channels.
+/// Calls f(offset in x, offset in y) for every window and every SIMD vector of channels. g: sizes
+/// of the pool and of its input x and output y. F: type of the function f.
 template <class F>
 CUDP_INLINE void for_each_window(const PoolGeometry& g, F f) {
   for (int y = 0; y < g.out.height; ++y)
@@ -56,9 +57,10 @@ CUDP_INLINE Shares shares_of(const float* x, std::int64_t row, int pixel, Vec g)
            {c == m ? left_c : zero, d == m ? left_d : zero}}};
 }
 
-/// Backward pass of max pools with 2 x 2 windows, one pixel apart. The right half of a window's
-/// gradient is carried to the next window, and its lower row is written for the first time. So each
-/// pixel is read back once instead of three times.
+/// Backward pass of max pools with 2 x 2 windows, one pixel apart. The windows of a row are
+/// processed from left to right. Two neighbouring windows share a column of pixels; its gradients
+/// stay in registers until both windows have added to them. So each pixel is read back once, by the
+/// next row of windows, instead of three times. p: arguments of the kernel.
 void max_pool_2x2_stride_1_backward(const PoolBackward& p) {
   const ImageLayout& in = p.geometry.in;
   const ImageLayout& out = p.geometry.out;
@@ -88,7 +90,7 @@ void max_pool_2x2_stride_1_backward(const PoolBackward& p) {
 }
 
 /// Backward pass of max pools with 2 x 2 windows that do not overlap: every covered pixel is
-/// written once.
+/// written once. p: arguments of the kernel.
 void max_pool_2x2_stride_2_backward(const PoolBackward& p) {
   const ImageLayout& in = p.geometry.in;
   if (in.height % 2 != 0 || in.width % 2 != 0) clear(p.dx, in.size());

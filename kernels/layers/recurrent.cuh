@@ -81,8 +81,8 @@ struct RecurrentTexts {
     const int channel = (is_reverse ? a.hidden : 0) + j;
     return a.output == device::StatesOut::sequence ? channel : a.planes.pixel_offset(channel);
   }
-  /// Returns the offset of the output for step s within an example's outputs [floats]; 0 if the
-  /// layer outputs a single state.
+  /// Returns the offset of the output for step s of the block's example e within that example's
+  /// outputs [floats]; 0 if the layer outputs a single state.
   __device__ __forceinline__ int place_in_output(int e, int s) const {
     return a.output == device::StatesOut::sequence ? place_of(e, s) * a.directions * a.hidden : 0;
   }
@@ -95,7 +95,8 @@ struct RecurrentTexts {
 /// Computes one unit's forward step and returns its state h. x, sum: for each gate the parts of the
 /// inputs (W x) and of the previous state (U h). Replaces `kept`, the number that the next step
 /// needs: the cell state c of an LSTM, h of a GRU. Writes the values of the gates, `hidden` floats
-/// apart.
+/// apart. Cell: LSTM or GRU. bias: for each gate the bias of the inputs; for an LSTM the only one.
+/// state_bias: for each gate the bias of the states; used by a GRU only.
 template <class Cell>
 __device__ __forceinline__ float step_forward(const float (&x)[Cell::kGates],
                                               const float (&sum)[Cell::kGates],
@@ -129,7 +130,7 @@ __device__ __forceinline__ float step_forward(const float (&x)[Cell::kGates],
 /// Computes one unit's backward step. dh: gradient of its state h. gate: the gates' values,
 /// replaced with the gradients of their pre-activations (deltas). before: c (LSTM) or h (GRU) of
 /// the previous step; c: c of this step (LSTM). Replaces `carry`, the gradient that goes to the
-/// previous step without passing the gates.
+/// previous step without passing the gates. Cell: LSTM or GRU.
 template <class Cell>
 __device__ __forceinline__ void step_back(float dh, float (&gate)[4], float before, float c,
                                           float& carry) {
@@ -153,7 +154,7 @@ __device__ __forceinline__ void step_back(float dh, float (&gate)[4], float befo
 }
 
 /// Shared memory of a block that computes an LSTM or GRU, and the part of the work that this thread
-/// has. back: true for the backward pass.
+/// has. back: true for the backward pass. Cell: LSTM or GRU.
 template <class Cell, bool back>
 struct RecurrentBlock : RecurrentTexts {
   /// index of the thread's group of four examples: numbers 4 group .. 4 group + 3 of the block

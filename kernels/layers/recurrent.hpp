@@ -122,7 +122,8 @@ struct RecurrentPass {
 /// state, in the forward pass: the number of hidden units, rounded up to a multiple of four.
 CUDP_HD std::int64_t state_terms(std::int64_t hidden) { return (hidden + 3) / 4 * 4; }
 /// Returns the distance between consecutive rows of U, the weights of the states, in shared memory
-/// [floats]: an odd multiple of four, so that eight rows use all banks.
+/// [floats]: an odd multiple of four, so that eight rows use all banks. hidden: number of hidden
+/// units.
 CUDP_HD std::int64_t state_pitch(std::int64_t hidden) {
   const std::int64_t fours = (hidden + 3) / 4;
   return 4 * (fours % 2 == 0 ? fours + 1 : fours);
@@ -136,7 +137,8 @@ CUDP_HD std::int64_t example_pitch(std::int64_t examples) {
 
 /// Returns the shared memory for U, the weights of the states: for all of it, or for two slabs
 /// [floats]. A slab is the part of U that p.units hidden units need: in the forward pass its rows,
-/// in the backward pass its columns.
+/// in the backward pass its columns. gates, hidden: numbers of gates per unit and of hidden units.
+/// back: whether the pass is the backward one.
 inline std::int64_t weight_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
   const std::int64_t rows = std::int64_t{gates} * hidden;
   if (p.is_resident) return rows * state_pitch(hidden);
@@ -145,7 +147,8 @@ inline std::int64_t weight_floats(const RecurrentPlan& p, int gates, int hidden,
 /// Returns the shared memory for values that one step passes to the next [floats]. Forward: the
 /// states of two steps, the cell states c, and the sum of the states. Backward: the gradients of
 /// the gates' pre-activations of two steps, and the gradient that a step passes to the previous
-/// one.
+/// one. p: the plan of the pass. gates, hidden: numbers of gates per unit and of hidden units.
+/// back: whether the pass is the backward one.
 inline std::int64_t step_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
   const std::int64_t units = back ? 2 * std::int64_t{gates} * hidden + hidden
                                   : 2 * state_terms(hidden) + 2 * std::int64_t{hidden};
@@ -157,13 +160,15 @@ inline std::int64_t step_floats(const RecurrentPlan& p, int gates, int hidden, b
 CUDP_HD std::int64_t rounded_up_to_8(std::int64_t n) { return (n + 7) / 8 * 8; }
 /// Returns the number of summands in each product with U, rounded up to a multiple of eight, as
 /// tensor cores need. Forward: one per hidden state. Backward: one per gradient of a gate's
-/// pre-activation.
+/// pre-activation. gates, hidden: numbers of gates per unit and of hidden units. back: whether the
+/// pass is the backward one.
 CUDP_HD std::int64_t tensor_terms(int gates, std::int64_t hidden, bool back) {
   return rounded_up_to_8(back ? gates * hidden : hidden);
 }
 /// Returns the number of rows of U (the weights of the states) in shared memory, all rows or those
 /// of a slab, the part that is loaded at a time. Forward: one row per gate and unit. Backward: one
-/// row per gradient of a gate's pre-activation.
+/// row per gradient of a gate's pre-activation. p: the plan of the pass. gates, hidden: numbers of
+/// gates per unit and of hidden units. back: whether the pass is the backward one.
 CUDP_HD std::int64_t tensor_lines(const RecurrentPlan& p, int gates, std::int64_t hidden,
                                   bool back) {
   if (!back) return gates * (p.is_resident ? hidden : p.units);
@@ -172,7 +177,8 @@ CUDP_HD std::int64_t tensor_lines(const RecurrentPlan& p, int gates, std::int64_
 /// Returns the distance in floats between consecutive rows of U, the weights of the states, in
 /// shared memory. A warp reads 4 neighbouring floats of 8 rows at once in the forward pass, and 8
 /// neighbouring floats of 4 rows in the backward pass. With this distance all banks are used
-/// evenly.
+/// evenly. p: the plan of the pass. hidden: number of hidden units. back: whether the pass is the
+/// backward one.
 CUDP_HD std::int64_t tensor_pitch(const RecurrentPlan& p, std::int64_t hidden, bool back) {
   if (!back) return (p.is_resident ? rounded_up_to_8(hidden) : p.terms) + 4;
   const std::int64_t width = rounded_up_to_8(p.is_resident ? hidden : p.units);
@@ -188,7 +194,8 @@ CUDP_HD std::int64_t tensor_example_pitch(std::int64_t examples) {
 /// Returns how many copies shared memory has of the states of a step (backward: of the gradients of
 /// its gates' pre-activations). Usually there are two, one that the step reads and one that it
 /// writes. In the backward pass one is enough if all units are computed at once, because a value is
-/// then replaced only after all threads have read it.
+/// then replaced only after all threads have read it. p: the plan of the pass. hidden: number of
+/// hidden units. back: whether the pass is the backward one.
 CUDP_HD int tensor_buffers(const RecurrentPlan& p, std::int64_t hidden, bool back) {
   return back && hidden <= p.units ? 1 : 2;
 }
@@ -204,10 +211,12 @@ inline std::int64_t tensor_floats(const RecurrentPlan& p, int gates, int hidden,
          tensor_lengths(p.examples);
 }
 
+/// Maximum number of threads per block of the kernels for recurrent layers.
 inline constexpr int kRecurrentThreads = 256;
 
 /// Computes p.shared_bytes, the shared memory that a block needs with plan p. Returns whether it is
-/// at most shared_bytes, the limit for a block.
+/// at most shared_bytes, the limit for a block. gates, hidden: numbers of gates per unit and of
+/// hidden units. back: whether the pass is the backward one.
 inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t shared_bytes) {
   const std::int64_t floats = p.precision == Precision::tf32
                                   ? tensor_floats(p, gates, hidden, back)
@@ -221,7 +230,9 @@ inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t
 /// Returns the plan whose blocks compute the most hidden units at once among those that fit into
 /// shared memory. Among equals, it has the most texts per block for which every multiprocessor
 /// still gets a block. If no plan fits, the result's `examples` is 0. capacity: number of texts per
-/// launch.
+/// launch. gates, hidden: numbers of gates per unit and of hidden units. back: whether the pass is
+/// the backward one. directions: 1 or 2. limits: the device's shared memory and number of
+/// multiprocessors.
 inline RecurrentPlan recurrent_plan(int gates, int hidden, bool back, int directions, int capacity,
                                     const DeviceLimits& limits) {
   const auto narrowed =
@@ -244,8 +255,8 @@ inline RecurrentPlan recurrent_plan(int gates, int hidden, bool back, int direct
   return {};
 }
 
-/// Returns the number of threads per block. With tensor cores a warp computes 16 units of 16
-/// examples; without them a thread computes one unit of four examples.
+/// Returns the number of threads per block with plan p. With tensor cores a warp computes 16 units
+/// of 16 examples; without them a thread computes one unit of four examples.
 inline int recurrent_threads(const RecurrentPlan& p) {
   if (p.precision == Precision::fp32) return p.examples / 4 * p.units;
   return static_cast<int>(divide_up(p.examples, 16)) * (p.units / 16) * 32;
@@ -254,7 +265,9 @@ inline int recurrent_threads(const RecurrentPlan& p) {
 /// Returns the plan for tensor cores, with which a warp computes 16 units of 16 examples. All of U,
 /// the weights of the states, is in shared memory if it fits. Otherwise parts of it (slabs) are
 /// loaded in turn, as large as fits. With 8 examples per block, half of each matrix product is
-/// unused.
+/// unused. gates, hidden: numbers of gates per unit and of hidden units. back: whether the pass is
+/// the backward one. directions: 1 or 2. capacity: number of texts per launch. limits: the device's
+/// shared memory and number of multiprocessors.
 inline RecurrentPlan tensor_recurrent_plan(int gates, int hidden, bool back, int directions,
                                            int capacity, const DeviceLimits& limits) {
   const int units = static_cast<int>(divide_up(hidden, 16)) * 16;

@@ -7,7 +7,7 @@ namespace cudp::CUDP_SIMD {
 namespace {
 
 /// Calls f(offset) for all units of all examples, kLanes at a time. offset: that of the first of
-/// them.
+/// them. s: arguments of the step. F: type of the function f. Step: LstmStep or GruStep.
 template <class Step, class F>
 CUDP_INLINE void for_each_vector(const Step& s, F f) {
   for (int m = 0; m < s.rows; ++m)

@@ -13,7 +13,8 @@ CUDP_HD V sigmoid_of(V x) {
 }
 
 /// One unit of an LSTM (Hochreiter & Schmidhuber 1997) with the forget gate of Gers et al. 2000. i,
-/// f, g, o are its gates: first their pre-activations, then, after activate(), their values.
+/// f, g, o are its gates: first their pre-activations, then, after activate(), their values. V:
+/// float or a SIMD vector of floats, one unit per lane.
 template <class V>
 struct LstmUnit {
   V i, f, g, o;
@@ -47,7 +48,8 @@ struct LstmUnit {
 
 /// One unit of a GRU (Cho et al. 2014) in the form that cuDNN and PyTorch use, with n = tanh(W_n x
 /// + b_n + r (U_n h + b'_n)). r and z are its gates: first their pre-activations, then, after
-/// activate(), their values. n is first W_n x + b_n, then, after activate(), the value n.
+/// activate(), their values. n is first W_n x + b_n, then, after activate(), the value n. V: float
+/// or a SIMD vector of floats, one unit per lane.
 template <class V>
 struct GruUnit {
   V n, r, z, product;  ///< the part of n that comes from the previous state: U_n h + b'_n
@@ -66,6 +68,7 @@ struct GruUnit {
   /// Backward pass of step t; L is the loss. Replaces dh = dL/dh_t with z dh, the part of
   /// dL/dh_{t-1} that bypasses the gates. Replaces the values of r and z with the gradients of
   /// their pre-activations, n with the gradient of W_n x, and `product` with the gradient of U_n h.
+  /// h_before: h_{t-1}, the unit's state before the step.
   CUDP_HD void backward(V& dh, V h_before) {
     const V one = V{} + 1.0f;
     const V dn = dh * (one - z) * (one - n * n);

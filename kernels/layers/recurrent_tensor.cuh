@@ -20,7 +20,7 @@ inline constexpr int kTensorUnits = 2;
 inline constexpr int kTensorExamples = 4;
 
 /// Shared memory of a block that computes an LSTM or GRU, and the part of the work that this thread
-/// has. back: true for the backward pass.
+/// has. back: true for the backward pass. Cell: LSTM or GRU.
 template <class Cell, bool back>
 struct TensorBlock : RecurrentTexts {
   /// Number of sums per unit. U are the weights of the states h. Forward: one sum for each gate, U
@@ -41,7 +41,8 @@ struct TensorBlock : RecurrentTexts {
   int pitch;         ///< distance between states or deltas in `steps` [floats]
   float* weights;    ///< shared memory: all of U, or two slabs
   float* steps[2];   ///< [terms][pitch], states or deltas, rounded to TF32
-  /// [hidden][pitch]: LSTM's c, GRU's h; backward: gradient passed to the previous step.
+  /// Numbers that one step passes to the next, [hidden][pitch]. Forward: the state, c of an LSTM or
+  /// h of a GRU. Backward: the gradient that goes to the previous step of the text.
   float* carry;
   int own_length[kTensorExamples];
 
@@ -92,9 +93,11 @@ struct TensorBlock : RecurrentTexts {
     return round + unit + 8 * u < a.hidden;
   }
   __device__ __forceinline__ bool is_active(int n, int s) const { return s < own_length[n]; }
-  /// Returns the offset of a number of the thread's first unit, at step s of its example n, in
-  /// arrays with `numbers` numbers per position and direction; its second unit is eight further.
-  /// round: first of the units that the block computes at once.
+  /// Returns an offset in arrays with `numbers` floats per position of a text and direction, e.g.
+  /// its states or its gates' values. The offset is that of the thread's first unit (of its first
+  /// gate in an array of gates), for the thread's example n and for the position that step s of the
+  /// direction reads. The thread's second unit is eight floats further. round: first of the units
+  /// that the block computes at once.
   __device__ __forceinline__ std::int32_t at_step(int n, int s, int round, int numbers) const {
     const int place = is_reverse ? own_length[n] - 1 - s : s;
     const int line = ((first + own(n)) * a.places + place) * a.directions + (is_reverse ? 1 : 0);
@@ -119,10 +122,11 @@ struct TensorBlock : RecurrentTexts {
     }
   }
 
-  /// Calls body(offset in the slab, row of U, column of U) for each group of four numbers that this
-  /// thread copies of a slab. A slab is a part of U, the weights of the states. round: first unit
-  /// for which the slab has weights. term: index of the first product of the units' sums in it. row
-  /// is -1 if U has no such row.
+  /// Calls body for each group of four numbers that this thread copies of a slab, which is a part
+  /// of U, the weights of the states. The arguments are the group's offset in the slab [floats],
+  /// its row of U, and the first of its four columns of U. The row is -1 if U has no such row; the
+  /// column may be beyond U's last one. round: first unit for which the slab has weights. term:
+  /// index, in the units' sums of products, of the first product for which it has weights.
   template <class Body>
   __device__ __forceinline__ void for_each_four(int round, int term, const Body& body) const {
     const int fours = (back ? a.plan.units : slab_terms) / 4;  // groups of four per line

@@ -9,7 +9,8 @@
 
 namespace cudp {
 
-/// Returns ln(1 + e) for 0 <= e <= 1, with an error below 1e-7.
+/// Returns ln(1 + e) for 0 <= e <= 1, with an error below 1e-7. V: float or a SIMD vector of
+/// floats.
 template <class V>
 CUDP_HD V log_one_plus(V e) {
   const V zero = V{};
@@ -28,13 +29,14 @@ CUDP_HD V log_one_plus(V e) {
 
 struct LogisticMargin {
   /// Returns the logistic loss ln(1 + e^-m) for the margin m = y * score, with y = -1 or 1 the
-  /// class.
+  /// class. V: float or a SIMD vector of floats.
   template <class V>
   CUDP_HD V loss(V m) const {
     const V zero = V{};
     return log_one_plus(exp_of(zero - magnitude(m))) + (m < zero ? zero - m : zero);
   }
-  /// Returns the derivative of the logistic loss with respect to the margin m: -1 / (1 + e^m).
+  /// Returns the derivative of the logistic loss with respect to the margin m: -1 / (1 + e^m). V:
+  /// float or a SIMD vector of floats.
   template <class V>
   CUDP_HD V derivative(V m) const {
     const V zero = V{};
@@ -46,6 +48,7 @@ struct LogisticMargin {
 
 struct HingeMargin {
   /// Returns the hinge loss max(0, 1 - m) for the margin m = y * score, with y = -1 or 1 the class.
+  /// V: float or a SIMD vector of floats.
   template <class V>
   CUDP_HD V loss(V m) const {
     const V slack = (V{} + 1.0f) - m;
@@ -59,7 +62,8 @@ struct HingeMargin {
 };
 
 /// Returns a linear model's score of one example: the sum over j < d of x(j) * w[j]. Even and odd j
-/// are summed separately and then added: the two chains of additions run in parallel.
+/// are summed separately and then added: the two chains of additions run in parallel. V: float, or
+/// a SIMD vector with one example per lane. Feature: type of the function x.
 template <class V, class Feature>
 CUDP_HD V linear_score(const Feature& x, const float* w, int d) {
   V even{};
@@ -77,7 +81,8 @@ CUDP_HD V linear_score(const Feature& x, const float* w, int d) {
 /// its magnitude times `norm` is at most clip_norm. norm: the norm of the score's gradient with
 /// respect to the parameters, > 0. sign: the class, -1 or 1; 0 for no example. Returns 0 if sign is
 /// 0, if the derivative is NaN, and if clip_norm / norm is below 2^-126. In the last case a float32
-/// has too few bits to be a bound, because its rounding error could be half of it.
+/// has too few bits to be a bound, because its rounding error could be half of it. Margin:
+/// LogisticMargin or HingeMargin. V: float, or a SIMD vector with one example per lane.
 template <class Margin, class V>
 CUDP_HD V clipped_derivative(V score, V sign, V norm, float clip_norm, SignWeights weights = {}) {
   const V zero = V{};
@@ -90,7 +95,9 @@ CUDP_HD V clipped_derivative(V score, V sign, V norm, float clip_norm, SignWeigh
 }
 
 /// Returns min(weighted loss, max_loss); max_loss if the loss is NaN; 0 if sign or weight is 0.
-/// sign: the example's class, -1 or 1; 0 for no example.
+/// sign: the example's class, -1 or 1; 0 for no example. Margin: LogisticMargin or HingeMargin. V:
+/// float, or a SIMD vector with one example per lane. score: the linear model's score of the
+/// example.
 template <class Margin, class V>
 CUDP_HD V clipped_loss(V score, V sign, float max_loss, SignWeights weights = {}) {
   const V zero = V{};

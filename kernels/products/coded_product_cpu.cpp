@@ -8,15 +8,18 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-// Number of SIMD vectors in a tile of 16 output columns. Its sums stay in registers. The weights of
-// a wide tile, 64 columns of some hundred features, stay in the first-level cache while all
-// examples are processed.
+/// Numbers of SIMD vectors in a narrow tile, of 16 output columns, and in a wide tile, of 64
+/// columns (32 if a vector has 4 lanes). The sums of a tile stay in registers. The weights of a
+/// wide tile, 64 columns of some hundred features, stay in the first-level cache while all examples
+/// are processed.
 constexpr int kNarrow = 16 / kLanes;
 constexpr int kWide = kLanes == 4 ? 2 * kNarrow : 4 * kNarrow;
 
-// Number of table rows that are decoded at a time, and of their non-zero features.
+/// Number of table rows that are decoded at a time.
 constexpr int kRows = 64;
+/// Maximum number of non-zero features of a row that are decoded at a time.
 constexpr int kParts = 32;
+/// Maximum number of codes per row that are processed at a time.
 constexpr int kCodes = 16;
 
 /// Some consecutive non-zero features of one row: values x in the order of the features, and where
@@ -34,8 +37,9 @@ struct Position {
   int number = 0;
 };
 
-/// Decodes the next features of a row, from `position` on, into `parts`. The value of a code's
-/// feature is 1.
+/// Decodes the next features of `row`, at most kParts of them, from `position` on, into `parts`.
+/// Advances `position`. The value of a code's feature is 1. of: how rows are stored. Code: type of
+/// a stored code.
 template <class Code>
 void decode_features(const CodedProduct& a, const CodedRow<Code>& of, const std::uint8_t* row,
                      Position& position, Parts& parts) {
@@ -99,7 +103,8 @@ struct Runs {
 };
 
 /// Groups the examples by codes number k to end - 1 of their rows, into `runs`. A code that stands
-/// for no feature has no group.
+/// for no feature has no group. a: arguments of the kernel. of: how rows are stored. Code: type of
+/// a stored code.
 template <class Code>
 void sort(const AddCodedOuter& a, const CodedRow<Code>& of, int k, int end, Runs& runs) {
   runs.count = 0;
@@ -148,7 +153,8 @@ CUDP_INLINE void add_units(std::int32_t* units, const VecU (&sum)[V], int terms)
 
 /// Adds the gradients of V SIMD vectors of columns, from `column` on: of the weights for the codes
 /// in `runs` and, if `first`, of the bias and of the weights for numeric features. The sum for one
-/// feature stays in registers, so each number of a.units is read and written once per feature.
+/// feature stays in registers, so each number of a.units is read and written once per feature. a:
+/// arguments of the kernel. of: how rows are stored. Code: type of a stored code.
 template <int V, class Code>
 void add_tile(const AddCodedOuter& a, const CodedRow<Code>& of, const Runs& runs, bool first,
               int column) {
@@ -185,7 +191,7 @@ void add_tile(const AddCodedOuter& a, const CodedRow<Code>& of, const Runs& runs
 }
 
 /// Calls with<V>(column) for tiles of V SIMD vectors that together cover `columns`, a multiple of
-/// 16.
+/// 16. With: type of the function `with`.
 template <class With>
 CUDP_INLINE void for_each_tile(int columns, With with) {
   int column = 0;

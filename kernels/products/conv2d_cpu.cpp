@@ -47,7 +47,7 @@ void forward_pixels(const float* x, std::int64_t x_row, const float* w, Vec bias
 /// Adds to acc what R neighbouring pixels of one output row contribute to the weight gradient: for
 /// kernel row r of Rows, and each of its K positions, the sum of x dy. x: first input pixel under
 /// row 0. dy: gradient of the R output pixels, [R, kLanes]. acc: [Rows][K], kLanes output channels
-/// each.
+/// each. S: stride. x_row: distance between rows of the input [floats].
 template <int K, int S, int R, int Rows>
 CUDP_INLINE void weight_pixels(const float* x, std::int64_t x_row, const float* dy,
                                Vec (&acc)[Rows][K]) {
@@ -123,8 +123,9 @@ void weight_rows(const Convolution& c) {
 
 /// Calls the function that is specialised for the kernel's size and stride, if there is one: way3
 /// for 3 x 3 with stride 1, way5 for 5 x 5 with stride 1, way8 for 8 x 8 with stride 2. Each of
-/// them takes `c` and does the whole work. Returns false, and calls none, if the input has more
-/// than one channel, the output more than kLanes, or the kernel another size or stride.
+/// them takes `c`, the arguments of the kernel, and does the whole work. Returns false, and calls
+/// none, if the input has more than one channel, the output more than kLanes, or the kernel another
+/// size or stride.
 template <class Way3, class Way5, class Way8>
 bool narrow(const Convolution& c, Way3 way3, Way5 way5, Way8 way8) {
   if (c.in.stride != 1 || c.out.stride != kLanes) return false;

@@ -20,6 +20,7 @@ constexpr Width kWidths[] = {{2, 6}};
 #else
 constexpr Width kWidths[] = {{2, 5}};
 #endif
+/// Largest number of rows of a tile, at any SIMD level (Width::max_rows).
 constexpr int kMaxRows = 14;
 
 /// Number of rows of `a` whose addresses fit into the general registers. If a tile has more rows,
@@ -71,7 +72,9 @@ void tile(const float* a, const float* b, float* out, const std::int32_t* a_row,
 using Tile = void (*)(const float*, const float*, float*, const std::int32_t*, const std::int32_t*,
                       const std::int64_t*, const GemmStep*, int, const float*, GemmStart);
 
-/// Table of functions: of_rows[r - 1] computes a tile of r rows. At most MaxRows rows are compiled.
+/// Table of the functions that compute one tile of a matrix product: a few rows x V SIMD vectors of
+/// columns. of_rows[r - 1] computes a tile of r rows. Only r <= MaxRows are compiled; the other
+/// entries are null.
 template <int V, int MaxRows>
 struct Tiles {
   Tile of_rows[kMaxRows] = {};

@@ -18,6 +18,7 @@ constexpr Width kWidths[] = {{2, 5}};
 #else
 constexpr Width kWidths[] = {{2, 4}};
 #endif
+/// Largest number of rows of a tile, at any SIMD level (Width::max_rows).
 constexpr int kMaxRows = 12;
 
 // Sums are modulo 2^32. The bits of kToUnits, which every addition adds too, wrap around meanwhile.
@@ -70,7 +71,9 @@ void tile(const AddOuter& a, int first, int column) {
 using Tile = void (*)(const AddOuter&, int, int);
 using NarrowTile = void (*)(const AddOuter&, int);
 
-/// Table of functions: of_rows[r - 1] computes a tile of r rows. At most MaxRows rows are compiled.
+/// Table of the functions that add up one tile of the sum a.units (AddOuter): a few rows x V SIMD
+/// vectors of columns. of_rows[r - 1] computes a tile of r rows. Only r <= MaxRows are compiled;
+/// the other entries are null.
 template <int V, int MaxRows>
 struct Tiles {
   Tile of_rows[kMaxRows] = {};
@@ -105,11 +108,12 @@ void from_width(const AddOuter& a, int column) {
 }
 
 constexpr int kMaxNarrow = 4;  // outputs
+/// Number of SIMD vectors of inputs that narrow_tile() processes at once.
 constexpr int kNarrowVectors = 4;
 
 /// Adds the gradients of all examples for C outputs, from row `first` on. SIMD lanes are rows
 /// (inputs): with so few columns (outputs) nearly all lanes would be padding otherwise. Requires
-/// the rows' inputs to be contiguous.
+/// the rows' inputs to be contiguous. a: arguments of the kernel.
 template <int C>
 void narrow_tile(const AddOuter& a, int first) {
   const Vec to_units = broadcast(kToUnits);

@@ -27,8 +27,10 @@ struct alignas(8) PatchTerm {
 template <class T>
 class Patches {
  public:
-  /// memory: shared memory of patch_bytes() bytes. terms: shared memory for kMaxPatchTerms
-  /// elements; the constructor writes them, and they may be read after the next barrier.
+  /// g: arguments of the kernel. memory: shared memory of patch_bytes() bytes, for two patches.
+  /// terms: shared memory for kMaxPatchTerms elements. The constructor writes one element per
+  /// output pixel of a patch: the offsets of the pixel's numbers in the patch's x and dy. They may
+  /// be read after the next barrier.
   __device__ __forceinline__ Patches(const WeightGradient& g, float* memory, PatchTerm* terms)
       : g_(g), memory_(memory), terms_(terms) {
     const ConvPatch& p = g.patch;
@@ -131,7 +133,9 @@ class Patches {
 /// for which skip(e) is true. Adds up the products of one example after the other in `sums`, and
 /// calls after(e) when the products of example e are complete. The order in which an example's
 /// products are added does not depend on other examples. While one patch (a few rows of output
-/// pixels) is multiplied, the next one is copied. All threads must call the function.
+/// pixels) is multiplied, the next one is copied. All threads must call the function. g: arguments
+/// of the kernel. patches: the double buffer, constructed from g. Skip, After: types of the
+/// functions skip() and after().
 template <class T, class Skip, class After>
 __device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>& patches, int first,
                                             int end, const Skip& skip, Sums<T>& sums,
@@ -157,7 +161,9 @@ __device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>&
   }
 }
 
-/// Computes this block's tile of the weight gradient of example e. All threads must call it.
+/// Computes this block's tile of the weight gradient of example e. All threads must call it. g,
+/// memory, terms: arguments of the constructor of Patches. sums: result, the thread's numbers of
+/// the tile.
 template <class T>
 __device__ __forceinline__ void multiply_patches(const WeightGradient& g, int e, float* memory,
                                                  PatchTerm* terms, Sums<T>& sums) {

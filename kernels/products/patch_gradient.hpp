@@ -18,6 +18,7 @@ inline constexpr int kPatchChannels = 32;
 /// Number of rows of the weight gradient that a block computes: one for each of its input channels
 /// and each tap (position of the 3x3 kernel).
 inline constexpr int kPatchRows = kPatchChannels * kPatchTaps;
+/// Maximum number of output pixels of a patch.
 inline constexpr int kMaxPatchTerms = 64;
 
 /// Part of a convolution that a thread block multiplies at a time (a patch): `lines` rows of output
@@ -79,7 +80,7 @@ inline ConvPatch with_lines(ConvPatch p, int lines, int columns) {
 }
 
 /// Returns the shared memory for two patches, one that is multiplied and one that is copied
-/// meanwhile [bytes].
+/// meanwhile [bytes]. p: sizes of the patches.
 inline std::size_t patch_bytes(const ConvPatch& p) {
   return 2 * sizeof(float) * static_cast<std::size_t>(p.size);
 }

@@ -48,9 +48,12 @@ struct PixelTile : WarpTile<kPatchPixels, columns, 64, 32> {
 template <class T>
 class PixelSteps {
  public:
-  /// live: number of examples that the micro-batch really has (it may be fewer than the capacity).
-  /// memory: shared memory of patch_product_bytes() bytes. terms: shared memory for kStepTerms
-  /// elements. All threads must call the constructor.
+  /// p: arguments of the kernel. live: number of examples that the micro-batch really has (it may
+  /// be fewer than the capacity). memory: shared memory of patch_product_bytes() bytes. terms:
+  /// shared memory for kStepTerms integers, which the constructor writes. A term is one of the
+  /// kStepTerms products that a step adds to each sum: one input channel and one position of the
+  /// 3x3 kernel. terms[t] is the offset of its first pixel in a step's part of x [floats]. All
+  /// threads must call the constructor.
   __device__ __forceinline__ PixelSteps(const PatchProduct& p, int live, float* memory, int* terms)
       : p_(p),
         memory_(memory),
@@ -152,7 +155,7 @@ class PixelSteps {
   }
 
   /// Adds the bias to each output pixel, applies p_.epilogue (an activation, its derivative or
-  /// none) and writes the result.
+  /// none) and writes the result. sums: the thread's sums of products.
   __device__ __forceinline__ void store(const Sums<T>& sums) const {
     const Planes& out = p_.out_planes;
     const Planes& of_y = p_.y_planes;

@@ -82,13 +82,13 @@ struct alignas(8) FourCopy {
 };
 
 /// Returns the size in shared memory of one step, kStepChannels input channels and their weights
-/// [floats]. columns: number of output channels.
+/// [floats]. columns: number of output channels. p: sizes of the block's part of the convolution.
 CUDP_HD int step_floats(const PixelPatch& p, int columns) {
   return kStepChannels * p.x_plane + patch_columns(columns) * kStepPitch;
 }
 /// Returns the shared memory of a block [bytes]: for two steps, one that is multiplied and one that
 /// is copied meanwhile, and for the list of copies (FourCopy) per channel. columns: number of
-/// output channels.
+/// output channels. p: sizes of the block's part of the convolution.
 inline std::size_t patch_product_bytes(const PixelPatch& p, int columns) {
   return 2 * sizeof(float) * static_cast<std::size_t>(step_floats(p, columns)) +
          sizeof(FourCopy) * static_cast<std::size_t>(p.examples * p.x_image.n);

@@ -42,8 +42,8 @@ struct SequenceTile {
     return static_cast<std::int64_t>(part.weight) + static_cast<std::int64_t>(j) * part.rows + i;
   }
 
-  /// Calls body(index, number) for every number of the gradient that this thread has. index: of the
-  /// parameter among those of the layer.
+  /// Calls body(index, number) for every number of the gradient that this thread has in `sums`.
+  /// index: index of the number's parameter among those of the layer. S: type of `sums`.
   template <class S, class Body>
   __device__ __forceinline__ void for_each_place(const S& sums, const Body& body) const {
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -59,6 +59,7 @@ struct SequenceTile {
 
   /// Computes sums = this tile of the gradient of example e. half: the buffer of `tile` (0 or 1)
   /// that is used next; it carries over from one example to the next. All threads must call it.
+  /// length: number of positions of the example.
   __device__ __forceinline__ void multiply(int e, int length, T& tile, int& half,
                                            Sums<T>& sums) const {
     const Factor x{part.x, {}, {}, false};
@@ -133,7 +134,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
 
 /// Adds one example's gradient to the integer sums: every number is multiplied by `scale`, rounded
 /// to an integer and added. With coordinate-wise clipping the numbers are (gradient - mean) *
-/// inverse.
+/// inverse. a: arguments of the kernel. at: the tile. one: the thread's numbers of the example's
+/// gradient. units: the thread's integer sums.
 template <class T>
 __device__ __forceinline__ void add_sequence(const SequenceGradientSum& a,
                                              const SequenceTile<T>& at, float scale,

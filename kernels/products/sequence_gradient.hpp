@@ -42,7 +42,8 @@ struct SequenceTileShape {
   std::int32_t columns = 64;
 };
 /// Returns the tile size with the fewest unused numbers. rows and columns are those of a layer's
-/// largest weight matrix. Tensor cores use the largest tile.
+/// largest weight matrix. Tensor cores use the largest tile. precision: float32, or TF32 by tensor
+/// cores.
 inline SequenceTileShape sequence_tile(int rows, int columns, Precision precision) {
   if (precision == Precision::tf32) return {};
   if (rows <= 32) return {.rows = 32};
@@ -64,7 +65,7 @@ struct SequenceGradient {
   std::int32_t parts = 0;
   std::int32_t tiles = 0;
 
-  /// Adds a weight matrix to those whose gradients are computed. Throws if there are
+  /// Adds the weight matrix p to those whose gradients are computed. Throws if there are
   /// kMaxSequenceParts already.
   void add(SequencePart p) {
     expect(parts < kMaxSequenceParts, "sequence gradient: expected fewer parts");

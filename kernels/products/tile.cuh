@@ -51,9 +51,9 @@ struct UnitSums {
   }
 };
 
-/// Tile of a matrix product in float32. A block computes kRows x kColumns elements of the product,
-/// a thread kRowsThread x 4 of them. kTerms products at a time are added to each element, with
-/// fused multiply-adds.
+/// Tile of a matrix product in float32. A block computes kRows x kColumns elements of the product
+/// (`rows` x `columns`), a thread kRowsThread x 4 of them. kTerms (`terms`) products at a time are
+/// added to each element, with fused multiply-adds.
 template <int columns, int terms = 8, int rows = kTileRows>
 struct FloatTile {
   static constexpr Precision kPrecision = Precision::fp32;
@@ -256,7 +256,8 @@ struct Term {
 /// line_of(e), at index term_of(e) of the summed dimension. Neighbouring threads copy numbers that
 /// are neighbours in memory: along the summed dimension if `along`, otherwise in neighbouring
 /// lines. In a tile with more than kTileRows lines a thread has several lines for one summed index,
-/// whose offset is then computed once.
+/// whose offset is then computed once. lines, terms: size of the tile. threads: number of threads
+/// of the block.
 template <int lines, int terms, int threads>
 struct Carrier {
   static constexpr int kCount = lines * terms / threads;
@@ -288,7 +289,7 @@ struct Carrier {
 
   /// Loads the thread's numbers from global memory into registers, for the part of the tile that
   /// starts at index `at` of the summed dimension. find(k) returns the Term (offset and factor) of
-  /// index k.
+  /// index k. data: the matrix in global memory. Find: type of the function find().
   template <class Find>
   __device__ __forceinline__ void take(const float* data, int at, const Find& find) {
     if (along)
@@ -305,8 +306,8 @@ struct Carrier {
     }
   }
 
-  /// Stores the numbers that take() loaded in shared memory, in the layout and precision of the
-  /// tile type T.
+  /// Stores the numbers that take() loaded in shared memory: in tile [terms][width], in the layout
+  /// and precision of the tile type T.
   template <class T, int width>
   __device__ __forceinline__ void put(float (&tile)[terms][width]) {
     if constexpr (T::kPrecision == Precision::tf32) {

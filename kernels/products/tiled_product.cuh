@@ -11,7 +11,8 @@ namespace cudp::inline CUDP_SIMT {
 /// 0 .. terms - 1, in order. with_columns: also adds up the columns of b. find_a(t) and find_b(t)
 /// return the Term (offset and factor) of a and of b at index t. The loads for the next t overlap
 /// with the arithmetic. Calls after(n) when the first n indices are done, after every T::kTerms of
-/// them. All threads must call the function.
+/// them. All threads must call the function. S: type of the thread's sums. FindA, FindB, After:
+/// types of the functions.
 template <bool with_columns, class T, class S, class FindA, class FindB, class After>
 __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const FindA& find_a,
                                               const Factor& b, int columns, const FindB& find_b,
@@ -87,7 +88,8 @@ __device__ __forceinline__ bool holds_bias() {
 }
 
 /// Calls body(index, number) for every number of a layer's parameter gradient that this thread has
-/// computed. index: the number's index among the layer's parameters.
+/// computed. index: the number's index among the layer's parameters. sums: the thread's numbers,
+/// whose type is S. g: arguments of the kernel.
 template <class T, class S, class Body>
 __device__ __forceinline__ void for_each_place(const WeightGradient& g, S& sums, const Body& body) {
   CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -104,7 +106,7 @@ __device__ __forceinline__ void for_each_place(const WeightGradient& g, S& sums,
 
 /// Writes the squared norm of this block's tile of the gradient of the micro-batch's example number
 /// blockIdx.z. The tile's elements beyond the last row or column are zero. partial: shared memory,
-/// one element per warp.
+/// one element per warp. a: arguments of the kernel. sums: the thread's numbers of the tile.
 template <class T>
 __device__ __forceinline__ void store_norm(const WeightGradientNorm& a, const Sums<T>& sums,
                                            float* partial) {
@@ -186,7 +188,8 @@ __device__ __forceinline__ void store_sum(const WeightGradientSum& a, const Unit
   });
 }
 
-/// Writes this block's tile of the gradient of the micro-batch's example number blockIdx.z.
+/// Writes this block's tile of the gradient of the micro-batch's example number blockIdx.z. a:
+/// arguments of the kernel. sums: the thread's numbers of the tile.
 template <class T>
 __device__ __forceinline__ void store_gradient(const WeightGradientRows& a, const Sums<T>& sums) {
   for_each_place<T>(a.gradient, sums, [&](std::int64_t at, float v) {
@@ -206,7 +209,8 @@ struct ExampleTerms {
 };
 
 /// Computes this block's tile of the gradient of the micro-batch's example number blockIdx.z. All
-/// threads must call it.
+/// threads must call it. g: arguments of the kernel. tile: shared memory. sums: result, the
+/// thread's numbers of the tile.
 template <class T>
 __device__ __forceinline__ void multiply_example(const WeightGradient& g, T& tile, Sums<T>& sums) {
   const int e = static_cast<int>(blockIdx.z);

@@ -134,7 +134,7 @@ inline int gradient_tiles(std::int32_t rows, std::int32_t columns, bool by_patch
 
 namespace device {
 
-/// Returns whether a product is thin: its sums are long, but it has so few elements that large
+/// Returns whether the product p is thin: its sums are long, but it has so few elements that large
 /// tiles would occupy few blocks, which would mostly wait for memory. Thin products have a kernel
 /// with the narrowest tiles, which adds more products at a time to each sum.
 inline bool is_thin(const Product& p) {
@@ -196,8 +196,8 @@ inline void validate(const WeightGradientNorm& n) {
   expect(n.parts != nullptr, "weight gradient norm: expected an array `parts`");
 }
 
-/// Returns the launch shape for a weight gradient. groups: number of groups of examples. threads:
-/// number of threads per block if the kernels of patch_gradient.cuh are used.
+/// Returns the launch shape for the weight gradient g. groups: number of groups of examples.
+/// threads: number of threads per block if the kernels of patch_gradient.cuh are used.
 inline LaunchShape launch_shape(const WeightGradient& g, unsigned groups, unsigned threads) {
   const bool by_patches = g.patch.lines > 0;
   return {.grid = gradient_grid(g.rows, g.columns, by_patches, groups),
@@ -243,7 +243,8 @@ static_assert(kExampleGroup % kPatchExamples == 0);
 
 /// Returns the number of examples whose gradients one block adds up, a divisor of kExampleGroup. It
 /// is large enough to amortise the start of a block and the additions to memory at its end, and
-/// small enough that small batches still use the whole device.
+/// small enough that small batches still use the whole device. terms_per_example: number of
+/// products that each example adds to a number of the gradient.
 inline int examples_per_block(int terms_per_example) {
   constexpr int kTerms = 256;
   int examples = kExampleGroup;

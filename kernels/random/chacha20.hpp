@@ -20,7 +20,8 @@ CUDP_HD void chacha20_quarter_round(typename L::U& a, typename L::U& b, typename
 
 /// ChaCha20 block function (RFC 8439, section 2.3), one block per SIMD lane, which all have the
 /// same key and nonce. counter: block number. Writes x [16]: word i of a block is bytes 4i..4i+3 of
-/// its keystream, little-endian.
+/// its keystream, little-endian. L: the type of lanes, ScalarLanes or VecLanes. nonce0, nonce1,
+/// nonce2: the nonce's words.
 template <class L>
 CUDP_HD void chacha20_block(const std::uint32_t (&key)[8], typename L::U counter,
                             std::uint32_t nonce0, std::uint32_t nonce1, std::uint32_t nonce2,

@@ -14,7 +14,8 @@ namespace cudp {
 /// Returns sqrt(-2 ln u), the radius of the Box-Muller transform, for a uniform number u in (0, 1)
 /// made from two words a and b of 32 random bits. u is represented by its distance from the nearer
 /// end of (0, 1), so that no precision is lost if u is near 1. The logarithm of m 2^e, with m = 1 +
-/// f in [2/3, 4/3), is computed as e ln 2 + ln(1 + f).
+/// f in [2/3, 4/3), is computed as e ln 2 + ln(1 + f). L: the type of lanes, ScalarLanes or
+/// VecLanes.
 template <class L>
 CUDP_HD typename L::F normal_radius(typename L::U a, typename L::U b) {
   using F = typename L::F;

@@ -6,7 +6,8 @@
 namespace cudp {
 
 /// Philox4x32-10 (Salmon et al. 2011; the generator of cuRAND and Random123), one counter per SIMD
-/// lane, all with the same key. Replaces counter [4] with the four random words.
+/// lane, all with the same key. Replaces counter [4] with the four random words. L: the type of
+/// lanes, ScalarLanes or VecLanes. key0, key1: the key's words.
 template <class L>
 CUDP_HD void philox4x32_10(typename L::U (&counter)[4], std::uint32_t key0, std::uint32_t key1) {
   using U = typename L::U;

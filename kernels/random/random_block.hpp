@@ -8,7 +8,8 @@
 namespace cudp {
 
 /// Computes the 16 words of block n of a random stream's generator, one block per SIMD lane. The
-/// words of a block are not neighbours in the stream; RandomStream describes their positions.
+/// words of a block are not neighbours in the stream; RandomStream describes their positions. L:
+/// the type of lanes, ScalarLanes or VecLanes.
 template <class L>
 CUDP_HD void random_block(const RandomStream& s, typename L::U n, typename L::U (&words)[16]) {
   const std::uint32_t stream = static_cast<std::uint32_t>(s.stream);

@@ -10,6 +10,7 @@ namespace cudp::CUDP_SIMD {
 
 namespace {
 
+/// Number of random words of a tile.
 constexpr std::int64_t kTile = 256;
 constexpr std::int64_t kTileLanes = 16;  // generator blocks in a tile
 static_assert(kTileLanes % kLanes == 0);

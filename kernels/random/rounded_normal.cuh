@@ -20,9 +20,9 @@ struct TriedPair {
 };
 
 /// Computes a pair of rounded normals (normal random numbers with standard deviation s, rounded to
-/// integers) from four random words. `decided` is false in the result if double precision is not
-/// enough to be certain of the rounding. error_factor: enlarges the error bound, for tests. log,
-/// sincospi and sqrt are CUDA's; the error bound includes their errors.
+/// integers) from the four random words word[0..3]. `decided` is false in the result if double
+/// precision is not enough to be certain of the rounding. error_factor: enlarges the error bound,
+/// for tests. log, sincospi and sqrt are CUDA's; the error bound includes their errors.
 __device__ __forceinline__ TriedPair try_rounded_pair(const std::uint32_t* word, double s,
                                                       double error_factor = 1.0) {
   const double u1 = rounded_normal_u1(static_cast<double>(word[0]), static_cast<double>(word[1]));

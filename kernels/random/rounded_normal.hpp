@@ -33,6 +33,7 @@ struct RoundedNormals {
   std::int64_t* out;   ///< [end - begin], written: out[i - begin] = K_i
 };
 
+/// Smallest and largest standard deviation s that RoundedNormals may have.
 inline constexpr double kMinRoundedNormalS = 0x1p16;
 inline constexpr double kLargestRoundedNormalS = 0x1p40;
 
@@ -69,7 +70,7 @@ struct FurtherDigits {
 /// integers). words [4]: the pair's first random words. Computes in multiple precision, so it takes
 /// 20 us or more. Host only. Throws std::runtime_error if 832 bits of each of the pair's two
 /// uniform numbers do not decide the rounding; with a working generator the probability is below
-/// 2^-700.
+/// 2^-700. further: source of more random bits, for the case that the first words are too few.
 RoundedPair exact_rounded_pair(const std::uint32_t* words, double s, const FurtherDigits& further);
 
 /// Returns pair number `pair` of a stream's rounded normals (normal random numbers with standard

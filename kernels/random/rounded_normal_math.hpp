@@ -42,7 +42,8 @@ namespace cudp {
 
 /// Returns the first uniform number U1 in (0, 1] of a pair of normal numbers (Box-Muller). Its
 /// first 64 bits are the two 32-bit words `high` and `low`, given as whole numbers; the result is
-/// the middle of the interval of all numbers with these bits.
+/// the middle of the interval of all numbers with these bits. D: double or a SIMD vector of
+/// doubles.
 template <class D>
 CUDP_HD D rounded_normal_u1(D high, D low) {
   return high * 0x1p-32 + (low * 0x1p-64 + 0x1p-65);
@@ -50,7 +51,7 @@ CUDP_HD D rounded_normal_u1(D high, D low) {
 
 /// Returns the angle of the Box-Muller transform in half turns: 2 U2 or 2 U2 - 2, in [-1, 1]. U2 is
 /// the second uniform number of a pair. Its first 32-bit word, read as a signed integer, is
-/// signed_high; its second word is low.
+/// signed_high; its second word is low. D: double or a SIMD vector of doubles.
 template <class D>
 CUDP_HD D rounded_normal_turn(D signed_high, D low) {
   return signed_high * 0x1p-31 + (low * 0x1p-63 + 0x1p-64);
@@ -58,7 +59,7 @@ CUDP_HD D rounded_normal_turn(D signed_high, D low) {
 
 /// Returns a bound on the error of a computed normal number r cos(t). It is relative: the caller
 /// multiplies it by rounded_normal_spread(s). u1: the uniform number from which r = sqrt(-2 ln u1)
-/// was computed.
+/// was computed. D: double or a SIMD vector of doubles.
 template <class D>
 CUDP_HD D rounded_normal_error(D u1, D r) {
   return 0x1p-52 * (r * 6.29 + (u1 * 0.5 + 0x1p-13) / (u1 * r));
@@ -72,7 +73,7 @@ CUDP_HD double rounded_normal_spread(double s, double error_factor = 1.0) {
 
 /// Returns true (in a SIMD vector: all bits set) if the error bound e is valid, so that a rounding
 /// can be decided at all. l: the computed -2 ln u1, with u1 the uniform number from which the
-/// normal number is made.
+/// normal number is made. D: double or a SIMD vector of doubles.
 template <class D>
 CUDP_HD auto rounded_normal_bounded(D l, D e) {
   return (l >= 0x1p-36) & (e >= 0.0) & (e < 0.5);
@@ -84,7 +85,7 @@ inline constexpr double kToInteger = 0x1.8p52;
 
 /// Returns true (in a SIMD vector: all bits set) if the integer n, the nearest one to x, is also
 /// the nearest integer to every number that differs from x by at most e. A margin of 2^-40 allows
-/// for the rounding error of the comparison itself.
+/// for the rounding error of the comparison itself. D: double or a SIMD vector of doubles.
 template <class D>
 CUDP_HD auto rounded_normal_decided(D x, D n, D e) {
   const D off = x - n;  // exact, or exact up to the product if the compiler fuses it

@@ -7,7 +7,8 @@ namespace cudp {
 /// Coordinate-wise clipping (AdaCliP): returns one coordinate of the estimated mean gradient, g~ =
 /// scale * released / b + m. released: that coordinate of the noisy sum of (g - m) / scale over the
 /// batch, with g an example's gradient. b: expected batch size. m, scale: the coordinate's mean and
-/// scale.
+/// scale. L: the type of lanes, ScalarLanes or VecLanes. s: scalars of the step, which include 1 /
+/// b.
 template <class L>
 CUDP_HD typename L::F restored_gradient(const StepScalars& s, typename L::F released,
                                         typename L::F scale, typename L::F mean) {
@@ -20,7 +21,8 @@ CUDP_HD typename L::F restored_gradient(const StepScalars& s, typename L::F rele
 ///   v = clamp((g - m)^2 - (scale noise_std / b)^2, h1, h2), the variance of g that is not noise.
 /// b is the expected batch size; h1 and h2 are c.min_variance and c.max_variance. Unless c.literal,
 /// v is multiplied by b before the clamp, because g is a mean of about b gradients. deviation: s,
-/// the square root of the variance.
+/// the square root of the variance. L: the type of lanes, ScalarLanes or VecLanes. s: scalars of
+/// the step.
 template <class L>
 CUDP_HD void update_moments(const CoordinateSettings& c, const StepScalars& s, typename L::F g,
                             typename L::F scale, typename L::F& mean, typename L::F& deviation) {

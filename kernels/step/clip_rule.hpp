@@ -40,7 +40,7 @@ struct ClipRule {
   bool normalised = false;
 };
 
-/// Throws std::invalid_argument if a member of the rule is out of range.
+/// Throws std::invalid_argument if a member of r is out of range.
 inline void validate(const ClipRule& r) {
   if (!(r.target > 0 && r.target < 1 && r.rate > 0 && r.min_clip > 0 && r.min_clip <= r.max_clip &&
         r.max_clip < 0x1p127 && r.expected_batch > 0 && r.noise_multiplier >= 0 &&
@@ -121,7 +121,8 @@ CUDP_HD float next_clip(const ClipRule& r, float clip, std::int64_t noisy_count)
 }
 
 /// Returns the scalars (learning rate, noise, ...) of a step with clipping norm `clip`. s: scalars
-/// of the step; those that depend on the clipping norm, such as the noise, are replaced.
+/// of the step; those that depend on the clipping norm, such as the noise, are replaced. r:
+/// settings of the adaptive clipping norm.
 CUDP_HD StepScalars scalars_at(const ClipRule& r, float clip, StepScalars s) {
   s.noise_std = float_not_below(r.noise_multiplier * static_cast<double>(clip) * r.sensitivity);
   if (r.normalised) s.inverse_batch = s.inverse_batch / clip;

@@ -9,7 +9,8 @@ namespace cudp::inline CUDP_SIMT {
 
 /// Releases number j of a step's noisy sum: writes it to a.released, or, if that pointer is null,
 /// updates parameter j with it. units: the batch's sum plus noise, as an integer multiple of
-/// `grid`. Sets sum[j] = 0 for the next step.
+/// `grid`. Sets sum[j] = 0 for the next step. kind: the optimizer. a: arguments of the kernel. s:
+/// scalars of the step.
 template <OptimizerKind kind>
 __device__ __forceinline__ void release_number(const FinishStep& a, const StepScalars& s,
                                                double grid, std::int64_t j, FixedPoint units) {
@@ -26,7 +27,8 @@ __device__ __forceinline__ void release_number(const FinishStep& a, const StepSc
 /// updates the parameters with them). tried: the noise for both, a pair of normal numbers that are
 /// rounded to integers. If their rounding is not certain (tried.decided is false), the pair is only
 /// marked, and the host computes it later. even, odd: partial sums of the two numbers, which are
-/// added to a.sum first.
+/// added to a.sum first. kind: the optimizer. a: arguments of the kernel. s: scalars of the step.
+/// grid: the sum counts multiples of it.
 template <OptimizerKind kind>
 __device__ __forceinline__ void release_pair(const FinishStep& a, const StepScalars& s, double grid,
                                              std::int64_t i, const TriedPair& tried, long long even,
@@ -51,7 +53,7 @@ __device__ __forceinline__ void release_pair(const FinishStep& a, const StepScal
 
 /// Adds up the batch's losses, gradient norms and counts of examples and, if the clipping norm is
 /// adaptive, computes the noisy count of unclipped gradients. Called by one block only. partial:
-/// shared memory, one double per warp.
+/// shared memory, one double per warp. a: arguments of the kernel.
 __device__ __forceinline__ void finish_tally(const FinishStep& a, double* partial) {
   tally_batch(a.unfinished.tally, partial);
   if (threadIdx.x != 0 || a.cursor->adapts_clip_norm == 0) return;
@@ -60,7 +62,7 @@ __device__ __forceinline__ void finish_tally(const FinishStep& a, double* partia
       a.cursor->clip, halves_of(*a.unfinished.tally.total) - a.cursor->halves, step.count_noise);
 }
 
-/// Returns the random stream of the noise of the current step.
+/// Returns the random stream of the noise of the current step. a: arguments of the kernel.
 __device__ __forceinline__ RandomStream noise_stream(const FinishStep& a) {
   RandomStream stream = a.noise;
   stream.step = a.cursor->step;
@@ -68,8 +70,8 @@ __device__ __forceinline__ RandomStream noise_stream(const FinishStep& a) {
 }
 
 /// Computes one pair of rounded normals (normal random numbers with standard deviation s, rounded
-/// to integers) from the 16 words of a generator block. The words make four pairs; p (0..3) is the
-/// number of the pair.
+/// to integers) from word [16], the words of a generator block. The words make four pairs; p (0..3)
+/// is the number of the pair.
 __device__ __forceinline__ TriedPair try_pair_of(const std::uint32_t (&word)[16], int p, double s) {
   std::uint32_t own[4];
   CUDP_UNROLL for (int w = 0; w < 4; ++w) {

@@ -5,8 +5,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Writes parameter j, whose value is v, to the packed copy of the parameters, in the order and
-/// number format in which a fused kernel reads them.
+/// Writes parameter j, whose value is v, to `image`, the packed copy of the parameters, in the
+/// order and number format in which a fused kernel reads them.
 __device__ __forceinline__ void pack_number(const PackedImage& image, std::int64_t j, float v) {
   const PackedPlace place = image.places[j];
   unsigned char* const to = image.bytes + place.byte();

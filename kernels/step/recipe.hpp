@@ -40,7 +40,7 @@ struct Allocation {
 using Draw = std::variant<Poisson, Candidates, Allocation>;
 
 /// Returns the probability with which a step draws an example. Returns 0 for importance sampling,
-/// where the probability differs between examples.
+/// where the probability differs between examples. draw: how steps draw their batches.
 inline double rate_of(const Draw& draw) {
   if (const auto* const poisson = std::get_if<Poisson>(&draw))
     return static_cast<double>(poisson->threshold) * 0x1p-32;
@@ -61,10 +61,11 @@ struct StepSizeSettings {
 
 enum class OptimizerKind { sgd, momentum, nesterov, adam, adamw };
 
-/// Returns whether an optimizer keeps a momentum buffer or a first moment (TrainState::moment1).
+/// Returns whether an optimizer of this kind keeps a momentum buffer or a first moment
+/// (TrainState::moment1).
 CUDP_HD constexpr bool has_first_moment(OptimizerKind kind) { return kind != OptimizerKind::sgd; }
-/// Returns whether an optimizer keeps a second moment (TrainState::moment2). Such optimizers also
-/// correct the bias of both moments.
+/// Returns whether an optimizer of this kind keeps a second moment (TrainState::moment2). Such
+/// optimizers also correct the bias of both moments.
 CUDP_HD constexpr bool has_second_moment(OptimizerKind kind) {
   return kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
 }
@@ -116,8 +117,9 @@ struct StepScalars {
 /// Throws std::invalid_argument if the recipe's draw and contribution do not fit each other, or a
 /// number is out of range.
 void validate(const StepRecipe& recipe);
-/// Throws std::invalid_argument if a scalar of the step is out of range. noise_std must be 0, or
-/// 2^16 to 2^40 times the grid, the power of two to whose multiples the sum is rounded.
+/// Throws std::invalid_argument if one of `scalars`, the scalars of a step, is out of range for
+/// `recipe`. noise_std must be 0, or 2^16 to 2^40 times the grid, the power of two to whose
+/// multiples the sum is rounded.
 void validate(const StepRecipe& recipe, const StepScalars& scalars);
 
 }  // namespace cudp

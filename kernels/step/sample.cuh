@@ -19,7 +19,8 @@ __device__ __forceinline__ std::int64_t sample_tiles(const SampleArgs& a) {
 }
 
 /// For a launch that draws the batches of several consecutive steps, one per blockIdx.y: changes
-/// the arguments so that they are those for this block's step.
+/// the arguments so that they are those for this block's step. a, space: the arguments, which are
+/// changed.
 __device__ __forceinline__ void choose_step(SampleArgs& a, SampleSpace& space) {
   const std::int64_t step = blockIdx.y;
   const std::int64_t tiles = sample_tiles(a);
@@ -40,7 +41,7 @@ __device__ __forceinline__ std::uint32_t index_of(const SampleArgs& a, std::int6
 }
 
 /// Poisson sampling: returns whether an example is drawn by its lower 16 random bits. Called only
-/// if its upper 16 random bits equal those of the threshold.
+/// if its upper 16 random bits equal those of the threshold. a: arguments of the kernel.
 __device__ __forceinline__ bool drawn_by_lower_bits(const SampleArgs& a, std::int64_t example) {
   std::uint32_t word[16];
   const auto block =
@@ -57,7 +58,8 @@ __device__ __forceinline__ bool drawn_by_lower_bits(const SampleArgs& a, std::in
 }
 
 /// Poisson sampling of 16 examples: bit r of the result is 1 if example first + 16 r is drawn.
-/// half(r) returns the upper 16 random bits of that example.
+/// half(r) returns the upper 16 random bits of that example. a: arguments of the kernel. Half: type
+/// of the function half().
 template <class Half>
 __device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::int64_t first,
                                                     Half&& half) {
@@ -98,7 +100,7 @@ __device__ __forceinline__ unsigned allocated_of_column(const SampleArgs& a, std
 /// drawn examples in each tile of 256. kAllocated: whether examples are drawn by random allocation.
 /// It is a template argument because drawing again after a rejected word needs many registers,
 /// which the other kinds of sampling should not lose. kNumbered: whether examples are held out, so
-/// that the array a.index is given.
+/// that the array a.index is given. space: scratch memory and result.
 template <bool kAllocated, bool kNumbered>
 __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
   choose_step(a, space);
@@ -217,7 +219,7 @@ __global__ inline void sample_scan_kernel(SampleArgs a, SampleSpace space) {
 
 /// Returns the number of examples drawn in tiles first .. end - 1 (a tile is 256 examples). Every
 /// thread of the block must call it, and every thread gets the result. partial: shared memory, one
-/// word per warp.
+/// word per warp. space: scratch memory, with the counts of all tiles.
 __device__ __forceinline__ std::uint32_t drawn_in(const SampleSpace& space, std::int64_t first,
                                                   std::int64_t end, std::uint32_t* partial) {
   std::uint32_t sum = 0;
@@ -227,7 +229,8 @@ __device__ __forceinline__ std::uint32_t drawn_in(const SampleSpace& space, std:
 
 /// Starts the next step of a run, whose batch has `drawn` examples, by advancing the cursor (the
 /// run's progress in device memory). Called by one thread of one block. Returns the number of
-/// examples that the step sums: `drawn`, or 0 if the step must not run.
+/// examples that the step sums: `drawn`, or 0 if the step must not run. space: scratch memory and
+/// result of sampling, with the cursor.
 __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, std::uint32_t drawn) {
   StepCursor& c = *space.cursor;
   c.active = 0;

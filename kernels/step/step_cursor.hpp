@@ -75,7 +75,7 @@ inline constexpr std::uint32_t kUpdateMissing = 2;
 inline constexpr std::uint32_t kNotDrawn = 3;
 
 /// Returns whether the launches of the next step must do nothing: the run is stopped, or all its
-/// steps have been started. Call before begin_step() advances the cursor.
+/// steps have been started. Call before begin_step() advances the cursor. c: the run's progress.
 CUDP_HD bool halts(const StepCursor& c) {
   return c.pending != 0 || c.oversized_batch != 0 || c.failed != 0 || c.index >= c.end;
 }

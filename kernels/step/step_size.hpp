@@ -38,8 +38,9 @@ inline void validate(const ReleasedNorm& a) {
   expect(a.released && a.n > 0 && a.sum && a.cursor && a.parts,
          "norm: expected pointers and n > 0");
 }
-/// Returns a launch shape with at most 512 blocks. Each block writes a partial sum; up to 512 of
-/// them are later read by a single warp in 16 rounds.
+/// Returns a launch shape for a gradient with n numbers: at most 512 blocks. Each block writes one
+/// partial sum of the squared norm. The update kernel adds them with a single warp, which reads up
+/// to 32 of them at a time, so at most 16 times.
 inline LaunchShape released_norm_shape(std::int64_t n) {
   LaunchShape shape = strided_shape(n, 256);
   if (shape.grid.x > 512) shape.grid.x = 512;
@@ -48,8 +49,8 @@ inline LaunchShape released_norm_shape(std::int64_t n) {
 inline LaunchShape launch_shape(const ReleasedNorm& a) { return released_norm_shape(a.n); }
 
 /// Arguments with which an optimizer step divides its learning rate by b (adaptive step size).
-/// parts [count]: partial sums that add up to the squared norm of the released mean gradient. If
-/// cursor is null, the learning rate is not divided.
+/// parts [count]: partial sums that add up to the squared norm of the released mean gradient; they
+/// are those that ReleasedNorm writes. If cursor is null, the learning rate is not divided.
 struct AdaptStepSize {
   StepSizeSettings settings;
   const double* parts = nullptr;

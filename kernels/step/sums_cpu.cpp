@@ -11,6 +11,7 @@ void add_scaled(const AddScaled& a) {
     store(a.acc + i, load(a.acc + i) + factor * load(a.g + i));
 }
 
+/// Number of floats in two SIMD registers.
 constexpr std::int64_t kPair = 2 * std::int64_t{kLanes};
 
 /// Length of the blocks in which a squared norm is summed: in float32, in two SIMD registers,
@@ -18,7 +19,7 @@ constexpr std::int64_t kPair = 2 * std::int64_t{kLanes};
 constexpr std::int64_t kNormBlock = 1024;
 
 /// Returns the sum of the squares of n numbers. w(i) returns a SIMD vector of the numbers from
-/// index i on.
+/// index i on. W: type of the function w.
 template <class W>
 CUDP_INLINE float sum_of_squares(std::int64_t n, const W& w) {
   double total = 0.0;

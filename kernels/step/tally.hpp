@@ -32,7 +32,7 @@ struct Tally {
 };
 
 /// Returns twice the sum over all counted examples of b - 1/2, modulo 2^64, with b = 1 if an
-/// example's gradient was not clipped, else 0.
+/// example's gradient was not clipped, else 0. t: the totals.
 CUDP_HD std::uint64_t halves_of(const Tally& t) {
   return halves_of(t.examples, t.clipped, t.non_finite);
 }

@@ -79,7 +79,7 @@ template <OptimizerKind k>
 using KindOf = std::integral_constant<OptimizerKind, k>;
 
 /// Calls take(KindOf<kind>{}). So a kind of optimizer that is known only at run time becomes a
-/// type, with which `take` can choose a template.
+/// type, with which `take` can choose a template. Take: type of the function `take`.
 template <class Take>
 auto with_kind(OptimizerKind kind, const Take& take) {
   switch (kind) {

@@ -8,6 +8,7 @@ namespace cudp::CUDP_SIMD {
 
 namespace {
 
+/// Number of parameters that are updated at a time.
 constexpr std::int64_t kChunk = 512;
 
 /// Pointers to the same chunk of every array of an update. Each has kChunk numbers, or is null.
@@ -22,7 +23,8 @@ struct Chunk {
 };
 
 /// Coordinate-wise clipping (AdaCliP): returns the mean gradient of kLanes coordinates from the
-/// released sum of (gradient - m) / scale, and updates their means m and standard deviations s.
+/// released sum of (gradient - m) / scale, and updates their means m and standard deviations s. a:
+/// arguments of the update. t: addresses of the arrays. i: index in them of the first coordinate.
 CUDP_INLINE Vec restore(const UpdateArgs& a, const Chunk& t, int i) {
   Vec mean = load(t.mean + i) * broadcast(a.scale->shrink);
   Vec deviation = load(t.deviation + i);

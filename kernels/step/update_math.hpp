@@ -6,7 +6,8 @@ namespace cudp {
 
 /// Takes the optimizer's step for one parameter theta, given g, its released mean gradient (sgd:
 /// theta -= learning rate g). Also replaces the parameter's moments m and v; an optimizer that has
-/// no such moment leaves it unchanged.
+/// no such moment leaves it unchanged. kind: the optimizer. o: its settings. s: scalars of the
+/// step. L: the type of lanes, ScalarLanes or VecLanes.
 template <OptimizerKind kind, class L>
 CUDP_HD void optimizer_step(const OptimizerSettings& o, const StepScalars& s, typename L::F g,
                             typename L::F& theta, typename L::F& m, typename L::F& v) {
@@ -34,7 +35,7 @@ CUDP_HD void optimizer_step(const OptimizerSettings& o, const StepScalars& s, ty
 }
 
 /// Returns the moving average of a parameter after a step. average: the old average; theta: the
-/// parameter's new value.
+/// parameter's new value. L: the type of lanes, ScalarLanes or VecLanes. s: scalars of the step.
 template <class L>
 CUDP_HD typename L::F moving_average(const StepScalars& s, typename L::F average,
                                      typename L::F theta) {

@@ -44,7 +44,8 @@ struct Certificate {
     /// Probability from which the second of two classes is predicted; empty: the likelier class.
     std::optional<double> threshold = {};
   };
-  /// Unit of privacy, if it is not the row.
+  /// Unit of privacy if it is not the row: all rows with the same text in a column, of which at
+  /// most max_rows are used.
   struct Unit {
     std::string column;  ///< column of the table; all rows with the same text in it are a unit
     std::uint64_t max_rows = 1;  ///< maximum number of rows of a unit that are used
@@ -166,7 +167,8 @@ struct Certificate {
   void select(Tuning tuning, double delta);
 };
 
-/// Fixed texts that the certificate's JSON has if the training was selected among others.
+/// Fixed texts of the certificate's JSON. All but kNotCounted are there only if the training was
+/// selected among others.
 inline constexpr const char* kSelection =
     "the best of a random number of trainings; neither their number nor anything of the others is "
     "released";
@@ -174,10 +176,13 @@ inline constexpr const char* kStopping = "truncated negative binomial, given at 
 inline constexpr const char* kTimeOfSelection =
     "nobody else sees the running time, which shows the number of trainings";
 inline constexpr const char* kCounted = "the selection among the grid is counted in epsilon";
+/// The other text of the field `hyperparameter_tuning`: the training was not selected among others.
 inline constexpr const char* kNotCounted = "not counted in epsilon";
 
 /// Returns a checksum of the candidates' settings, as 16 hexadecimal digits.
 std::string checksum_of_grid(const std::vector<std::string>& grid);
+/// Text of the certificate's JSON if a noisy number of examples was released once for all trainings
+/// of a tuning.
 inline constexpr const char* kCountedOnce =
     "one noisy number of examples for all trainings, then the selection: basic composition, "
     "whatever the number is";
@@ -193,7 +198,7 @@ std::string_view text_of(Certificate::TestSet test_set);
 /// Returns the JSON object of a public input (a file that was used at no privacy cost, such as
 /// public weights), as in privacy.json and in the released model's file.
 nlohmann::ordered_json to_json(const Certificate::PublicInput& input);
-/// Reads the JSON that to_json(PublicInput) writes. Missing fields stay empty.
+/// Reads the JSON that to_json(PublicInput) writes. Missing fields stay empty. json: the object.
 Certificate::PublicInput read_public_input(const nlohmann::json& json);
 
 /// Returns the certificate in the published form, format 2.

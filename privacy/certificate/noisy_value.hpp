@@ -12,7 +12,7 @@ struct NoisyValue {
   std::uint64_t numbers = 0;  ///< number of values in each of these releases
   /// values and their noise are integer multiples of this number [unit of the value]
   double grid = 0.0;
-  double noise_std = 0.0;
+  double noise_std = 0.0;  ///< standard deviation of the noise on each value
   double sensitivity = 0.0;
 
   bool operator==(const NoisyValue&) const = default;

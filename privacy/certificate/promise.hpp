@@ -55,15 +55,16 @@ struct NoisySums {
   /// start of an epoch; empty for other methods.
   std::optional<double> norm_total_noise;
 
-  /// Settings of a clipping norm that follows a quantile of the gradients' norms.
+  /// A clipping norm that follows a quantile of the gradients' norms: its settings, its last value,
+  /// and the noise of the two sums that each step releases, of gradients and of a count.
   struct Quantile {
-    double target;
+    double target;  ///< the quantile that C follows
     double min_clip_norm;
     double max_clip_norm;
-    float last_clip_norm;
-    double gradient_noise_multiplier;
-    double count_sensitivity;
-    double count_noise_std;
+    float last_clip_norm;              ///< clipping norm after the last step
+    double gradient_noise_multiplier;  ///< noise multiplier of the gradient sums
+    double count_sensitivity;          ///< largest change of the count by one example
+    double count_noise_std;            ///< standard deviation of the noise on the count
   };
   std::optional<Quantile> quantile;
 };
@@ -78,14 +79,14 @@ struct FilteredReleases {
   double loss_clip = 0.0;
   double sensitivity = 0.0;
   double loss_sensitivity = 0.0;
-  std::string selection_noise;
+  std::string selection_noise;  ///< kind of noise in the choice of a step size
   /// true: the proof holds for real numbers only, so it does not cover that released values are
   /// rounded.
   bool real_numbers_only = false;
   std::uint64_t steps = 0;
   std::vector<Release> releases;
-  double rho = 0.0;  ///< the filter's whole budget, as rho in zCDP
-  double rho_spent = 0.0;
+  double rho = 0.0;        ///< the filter's whole budget, as rho in zCDP
+  double rho_spent = 0.0;  ///< the part of rho that releases have used
   /// Whether rho was computed from epsilon and delta by the classical conversion (Bun, Steinke
   /// 2016, Proposition 1.3) instead of the tight one.
   bool classical_budget = false;
@@ -94,10 +95,10 @@ struct FilteredReleases {
 /// Objective of a linear model: a strongly convex empirical risk, whose minimum methods AMP and
 /// output perturbation release with noise.
 struct MinimisedRisk {
-  double regulariser = 0.0;
-  double max_norm = 0.0;        ///< maximum norm of an example
-  std::optional<double> huber;  ///< half-width of the hinge loss's smooth part; empty for others
-  double solver_tolerance = 0.0;
+  double regulariser = 0.0;       ///< Lambda, weight of |w|^2 / 2 in the objective
+  double max_norm = 0.0;          ///< maximum norm of an example
+  std::optional<double> huber;    ///< half-width of the hinge loss's smooth part; empty for others
+  double solver_tolerance = 0.0;  ///< tau, largest norm of the gradient at the minimum found
 };
 
 /// Privacy of method AMP (objective perturbation): noise in the objective, and noise on its
@@ -106,9 +107,9 @@ struct PerturbedObjective {
   MinimisedRisk risk;
   double noise_std = 0.0;
   double sensitivity = 0.0;
-  double kappa = 0.0;
-  double output_noise_std = 0.0;
-  double output_sensitivity = 0.0;
+  double kappa = 0.0;               ///< bound on the part of epsilon from the determinant
+  double output_noise_std = 0.0;    ///< standard deviation of the noise on the minimum
+  double output_sensitivity = 0.0;  ///< 2 tau / Lambda
   std::vector<Release> releases;
 };
 
@@ -127,10 +128,10 @@ struct PerturbedOutput {
 struct ChosenParents {
   double loss_clip = 0.0;
   double loss_sensitivity = 0.0;
-  double selection_epsilon = 0.0;
+  double selection_epsilon = 0.0;  ///< epsilon of the choice of one parent
   std::uint64_t generations = 0;
-  std::uint64_t candidates = 0;
-  std::uint64_t parents = 0;
+  std::uint64_t candidates = 0;  ///< number of candidate models of a generation
+  std::uint64_t parents = 0;     ///< number of parents chosen in each generation but the last
   std::vector<Release> releases;
 };
 

@@ -34,14 +34,16 @@ std::vector<std::string> texts(const Json& j, const char* name) {
   return all;
 }
 
-/// Reads a number that is null in the file if nothing is claimed; null becomes NaN.
+/// Reads field `name` of the object j: a number, or null if nothing is claimed. Returns NaN for
+/// null.
 double claimed(const Json& j, const char* name) {
   const Json& value = j.at(name);
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
-/// Returns which of `values` has the text (text_of) that stands in this field. Throws
-/// std::invalid_argument if none has.
+/// Reads field `name` of the object j, a text that stands for a value of the enumeration Enum.
+/// Returns the one of `values` whose text_of() is this text. Throws std::invalid_argument if there
+/// is none.
 template <class Enum>
 Enum one_of(const Json& j, const char* name, std::initializer_list<Enum> values) {
   std::string expected;
@@ -234,7 +236,8 @@ Certificate::Tuning tuning_of(const Json& j, const Certificate& c) {
   return t;
 }
 
-/// Reads epsilon and delta of the whole run and of the training.
+/// Reads epsilon and delta of the whole run and of the training. j: the certificate's JSON. c: the
+/// certificate, whose fields are set.
 void read_promises(const Json& j, Certificate& c) {
   const bool has_parts = j.contains("holdout") || j.contains("tuning");
   for (const char* const name : {"training_epsilon", "training_delta"})
@@ -280,7 +283,7 @@ void read_groups(const Json& j, Certificate& c) {
 }
 
 /// Reads the number of examples, and the split of the budget if a noisy number of examples has a
-/// part of its own.
+/// part of its own. j: the certificate's JSON. c: the certificate, whose fields are set.
 void read_size(const Json& j, Certificate& c) {
   const bool counts = j.contains("size_release") && j["size_release"].contains("epsilon");
   if (counts != j.contains("after_size_release"))

@@ -8,7 +8,7 @@ namespace cudp::privacy {
 /// `tolerance` of a point with f > 0. Requires f > 0 at `bad` and f <= 0 at `good`; f need not be
 /// smooth. Takes about ten calls of f for nine digits. Source: Chandrupatla 1997, "A new hybrid
 /// quadratic/bisection algorithm for finding the zero of a nonlinear function without using
-/// derivatives".
+/// derivatives". F: type of the function f.
 template <class F>
 double safe_boundary(const F& f, double bad, double good, double tolerance) {
   double a = good, fa = f(good), b = bad, fb = f(bad);  // the bracket; a is the newest point

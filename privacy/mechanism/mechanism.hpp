@@ -59,7 +59,8 @@ struct AllocatedGaussian {
 /// difference between the two data sets' values.
 struct GaussianMixture {
   std::vector<double> sensitivities;  ///< >= 0, finite
-  /// >= 0, with a sum of 1 within 1e-9; they are then divided by the sum
+  /// Probability of each sensitivity, >= 0. Their sum must be within 1e-9 of 1; all are divided by
+  /// it.
   std::vector<double> probabilities;
   double sigma = 0.0;  ///< finite, > 0
   bool operator==(const GaussianMixture&) const = default;
@@ -146,8 +147,8 @@ struct Neighbours {
 /// Returns the mechanism's name in text files, e.g. "poisson-gaussian".
 std::string_view name(const Mechanism& mechanism);
 
-/// Throws std::invalid_argument, with the wrong value, unless every field of the mechanism is in
-/// its range.
+/// Each of these functions throws std::invalid_argument, with the wrong value, unless every field
+/// of the mechanism is in its range.
 void check(const Mechanism& mechanism);
 void check(const Release& release);
 

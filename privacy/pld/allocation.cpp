@@ -21,6 +21,7 @@
 namespace cudp::privacy::pld {
 namespace {
 
+/// Largest relative rounding error of one operation in double.
 constexpr double kRounding = 0x1p-53;
 /// Upper bound on the sum of all products of probabilities that underflow when two tables are
 /// added: there are fewer than 10^8, each below 10^-307.
@@ -28,19 +29,22 @@ constexpr double kUnderflow = 1e-299;
 /// Largest likelihood ratio in a table. It is so small that products of probabilities that
 /// underflow (kUnderflow) change the mean of a sum of ratios by less than 10^-90 of it.
 constexpr double kMaxRatio = 1e100;
+/// Maximum number of tables in the cache (cached_entry()).
 constexpr std::size_t kMaxTables = 16;
 
 /// Probability above z of a standard normal.
 double upper_tail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
 
-/// The smallest and the largest point at which a table is accurate.
+/// Range of likelihood ratios that the points of an AllocationTable cover. What lies outside of it
+/// has so little probability that a bound on it is enough (AllocationGrid::cut).
 struct Range {
   double low = 0.0, high = 0.0;
 };
 
 /// Returns about `points` ascending points from range.low to range.high. Half of them are in equal
 /// ratios, because a loss is a logarithm; the other half are equally far apart, within six standard
-/// deviations of the mean, where most of the probability is.
+/// deviations of the mean, where most of the probability is. mean, deviation: those of the
+/// distribution.
 std::vector<double> spread(std::size_t points, const Range& range, double mean, double deviation) {
   std::vector<double> result;
   const std::size_t half = std::max<std::size_t>(points / 2, 2);
@@ -105,7 +109,7 @@ class OneStep {
   /// are so short that the rule's error is below the rounding error. This follows from Bernstein's
   /// bound for an ellipse with parameter 20, which reaches five lengths of a part beyond the part:
   /// there the integrands are at most e^10 times as large as inside, and 20^-20 of that is below
-  /// 1e-21. All terms are positive, so nothing cancels.
+  /// 1e-21. All terms are positive, so nothing cancels. begin, end: the cell's range.
   Cell integrate(double begin, double end) const {
     using Rule = boost::math::quadrature::gauss<double, 10>;
     const double width = end - begin;
@@ -244,7 +248,8 @@ struct CellSums {
 /// pair in the cell of `ends` that contains s = x + y. The last cell has no upper end. With m the
 /// pair's probability, a cell [low, high) sums: `above`: left m (high - s), right m (s - low); in
 /// the last cell left m. `below`: left m, right m s. same: a and b are one table, and each pair
-/// counts once.
+/// counts once. side: whether the result is part of an upper bound (`above`) or of a lower bound
+/// (`below`).
 template <Side side>
 CellSums add_pairs(const AllocationTable& a, const AllocationTable& b, std::span<const double> ends,
                    bool same) {
@@ -294,7 +299,7 @@ double total(const AllocationTable& table) {
 
 /// Returns the table of X + Y, for independent X and Y with tables a and b. same: both are one
 /// table. terms: number of steps' ratios W in the sum, which is its mean. variance: variance of one
-/// W.
+/// W. side: whether the result is an upper or a lower bound. grid: accuracy of the table.
 AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool same, Side side,
                     double terms, double variance, const AllocationGrid& grid) {
   const Range range = range_of_sum(a, b, grid.cut);
@@ -349,7 +354,8 @@ struct CachedTable {
 };
 
 /// Returns the cache's entry for this table; makes an empty one if there is none, and then drops
-/// the oldest entry if there are more than kMaxTables.
+/// the oldest entry if there are more than kMaxTables. side: whether the table is an upper or a
+/// lower bound. grid: its accuracy.
 std::shared_ptr<CachedTable> cached_entry(const AllocatedGaussian& epoch, Side side,
                                           const AllocationGrid& grid) {
   static std::mutex guard;

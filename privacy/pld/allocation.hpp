@@ -37,7 +37,8 @@ struct AllocationTable {
 
 /// Returns the table of W_1 + ... + W_steps, where each W_i = e^(z_i / sigma - 1 / (2 sigma^2))
 /// with independent standard normal z_i: `steps` times the likelihood ratio of an epoch. Throws
-/// std::domain_error if sigma is so small that the sum exceeds the range of double.
+/// std::domain_error if sigma is so small that the sum exceeds the range of double. side: whether
+/// the table is an upper or a lower bound. grid: its accuracy.
 AllocationTable allocation_table(const AllocatedGaussian& epoch, Side side,
                                  const AllocationGrid& grid);
 
@@ -45,7 +46,8 @@ AllocationTable allocation_table(const AllocatedGaussian& epoch, Side side,
 /// for one example added or removed. The proof is in privacy/README.md. epoch: number of steps and
 /// noise. k: number of examples changed. The newest tables are cached, for all threads; adding and
 /// removing use the same table. Throws std::domain_error if no bound is known (examples replaced,
-/// or k > 1), or if sigma is so small that allocation_table() throws.
+/// or k > 1), or if sigma is so small that allocation_table() throws. change: what is done to the
+/// examples (added, removed, replaced). grid: accuracy of the tables.
 PrivacyLoss allocation_loss(const AllocatedGaussian& epoch, Change change, std::uint64_t k,
                             Side side, const AllocationGrid& grid);
 

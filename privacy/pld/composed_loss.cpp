@@ -79,6 +79,8 @@ Moments ComposedLoss::total_moments(double tilt) const {
 
 /// Returns the tilt that solve() finds. The atoms depend on the tilt, so they are refined for it
 /// and solve() is called again, until the tilt changes by at most 10 %; at most five times.
+/// negligible: probability that may be left out when atoms are refined. Solve: type of the
+/// function.
 template <class Solve>
 double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
   double tilt = 1.0;
@@ -93,7 +95,8 @@ double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
 
 /// Returns the tilt at which low_enough(moments, tilt) changes from true to false, by bisection
 /// over 1e-6 to 1e9. Larger tilts than 40 divided by the loss's standard deviation are never
-/// useful; a Gaussian loss needs a few units divided by it.
+/// useful; a Gaussian loss needs a few units divided by it. moments_at(tilt): returns the moments
+/// of the loss under a tilt. Moments, LowEnough: types of the functions.
 template <class Moments, class LowEnough>
 static double bisect_tilt(const Moments& moments_at, const LowEnough& low_enough) {
   double low = std::log(1e-6), high = std::log(1e9);
@@ -272,13 +275,15 @@ const ComposedLoss::View& ComposedLoss::view(double tilt, double negligible) {
 }
 
 /// Returns a PrivacyBound with this epsilon and delta, before its lower bound is computed.
+/// interval: spacing of the grid of losses.
 static PrivacyBound known(double epsilon, double delta, double interval) {
   return {
       .epsilon = epsilon, .delta = delta, .interval = interval, .accountant = AccountantKind::pld};
 }
 
-/// Returns two close numbers in [low, high]: at the first one the bound on delta is above `delta`,
-/// at the second one it is not. Requires that this holds for low and high.
+/// Returns two epsilons in [low, high] that are at most 1e-14 apart, relative to the larger one, or
+/// that 60 halvings of the interval have left: the delta that `bound` gives is above `delta` at the
+/// first one, and at most `delta` at the second one. Requires that this holds for low and high.
 static std::pair<double, double> bisect(const LatticeSum& bound, double delta, double low,
                                         double high) {
   for (int i = 0; i < 60 && high - low > 1e-14 * high; ++i) {

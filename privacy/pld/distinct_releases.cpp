@@ -10,7 +10,9 @@
 namespace cudp::privacy::pld {
 namespace {
 
-/// Group of releases: `above` dominates all of them, and all of them dominate `below`.
+/// Group of `count` releases that are composed as if they were equal. `above` dominates all of them
+/// and stands for each in upper bounds; all of them dominate `below`, which stands for each in
+/// lower bounds.
 struct Group {
   Mechanism above, below;
   std::uint64_t count = 0;

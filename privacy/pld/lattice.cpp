@@ -75,6 +75,7 @@ class CellRise {
 /// Returns `atoms` rounded to a lattice: each loss is divided between the two lattice points next
 /// to it, which replaces the hockey-stick curve by its chords. offset: loss of lattice point 0. If
 /// `rises` is not null, sets entry i to the Rise of the cell to the right of the result's atom i.
+/// interval: distance between lattice points.
 std::vector<LatticeAtom> connect(std::span<const Atom> atoms, double offset, double interval,
                                  std::vector<Rise>* rises) {
   std::vector<LatticeAtom> lattice;
@@ -111,7 +112,8 @@ std::vector<LatticeAtom> connect(std::span<const Atom> atoms, double offset, dou
 }
 
 /// Returns the height of the hockey-stick curve at each atom: the sum of mass (1 - e^(l - L)) over
-/// all atoms with a larger loss, where l is this atom's loss and L the other's.
+/// all atoms with a larger loss, where l is this atom's loss and L the other's. lattice: the atoms.
+/// interval: distance between lattice points.
 std::vector<double> heights(std::span<const LatticeAtom> lattice, double interval) {
   std::vector<double> height(lattice.size(), 0.0);
   double q = 0.0;  // sum over the atoms above, times e^here
@@ -126,7 +128,8 @@ std::vector<double> heights(std::span<const LatticeAtom> lattice, double interva
 
 /// Returns the height of the hockey-stick curve at each atom over the line P - e^l Q, where P and Q
 /// are the total probabilities under both distributions: the sum of mass (e^(l - L) - 1) over all
-/// atoms with a smaller loss, where l is this atom's loss and L the other's.
+/// atoms with a smaller loss, where l is this atom's loss and L the other's. lattice: the atoms.
+/// interval: distance between lattice points.
 std::vector<double> heights_over_line(std::span<const LatticeAtom> lattice, double interval) {
   std::vector<double> height(lattice.size(), 0.0);
   double q = 0.0;

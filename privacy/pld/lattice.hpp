@@ -7,7 +7,8 @@
 
 namespace cudp::privacy::pld {
 
-/// Probability of one loss of a Lattice (a distribution with evenly spaced losses).
+/// A loss of a Lattice (a distribution with evenly spaced losses), given by its index, and the
+/// probability of this loss (mass).
 struct LatticeAtom {
   std::int64_t index = 0;
   double mass = 0.0;
@@ -43,11 +44,13 @@ Lattice lattice_above(const DiscretePld& pld, double interval);
 Lattice lattice_below(const DiscretePld& pld, double interval, double negligible);
 
 /// Returns how much lattice_above(), which rounds losses to multiples of `interval`, adds to log
-/// E[e^(tilt L)], L the loss: a measure of the error that this interval causes.
+/// E[e^(tilt L)], L the loss: a measure of the error that this interval causes. atoms: the
+/// distribution of the loss.
 double added_log_sum(std::span<const Atom> atoms, double interval, double tilt);
 
 /// Returns the atom's loss with the largest probability. Lattices have index 0 at this loss,
-/// because the loss of many releases is nearly always the same.
+/// because the loss of many releases is nearly always the same. atoms: the distribution of the
+/// loss.
 double likeliest(std::span<const Atom> atoms);
 
 }  // namespace cudp::privacy::pld

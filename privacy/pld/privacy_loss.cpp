@@ -15,6 +15,7 @@ constexpr double negligible = 1e-60;
 
 /// Returns the log of the mixture's density at x, divided by that of N(0, sigma^2): log of the sum
 /// of w_i exp((c_i x - c_i^2 / 2) / sigma^2), with w_i the weights and c_i the centres.
+/// inverse_variance: 1 / sigma^2.
 double log_ratio(const ScalarMixture& mixture, double x, double inverse_variance) {
   double excess = 0.0, largest = -1e300;
   for (std::size_t i = 0; i < mixture.centres.size(); ++i) {
@@ -87,7 +88,8 @@ class GaussianTails final : public LossTails {
   /// Returns the point beyond which `first` has a probability below 1e-60 on one side, between the
   /// outermost centre and `outside`, 17 standard deviations beyond it. tail: above or below. For
   /// large groups the point may even be inside of the outer centres, because their weights are
-  /// negligible.
+  /// negligible. Tail: type of the function `tail`, which returns the probability on that side of a
+  /// point. centre: the outermost centre.
   template <class Tail>
   double edge(double centre, double outside, const Tail& tail) const {
     double inside = first_.centres.front() + first_.centres.back() - centre;

@@ -20,13 +20,13 @@ namespace cudp::privacy {
 /// mechanisms, groups of more than one example, and replaced examples. Sources: Dwork, Rothblum,
 /// Vadhan 2010, Theorem III.3, generalised to unequal steps of its martingale; Balle, Barthe,
 /// Gaboardi 2018 (arXiv:1807.01647), Theorem 8, for the sampling, which holds for adding and for
-/// removing; the Gaussian mechanism: gaussian.hpp.
+/// removing; the Gaussian mechanism: gaussian.hpp. neighbours: the relation between data sets.
 double advanced_epsilon(std::span<const Release> releases, double delta,
                         const Neighbours& neighbours = {});
 
 /// Returns the smallest delta at which advanced_epsilon(releases, delta) is at most epsilon, within
 /// 1e-6 relative and rounded up. epsilon >= 0, finite. Returns 1 if there is none below 1, and
-/// never less than 1e-300.
+/// never less than 1e-300. neighbours: the relation between data sets.
 double advanced_delta(std::span<const Release> releases, double epsilon,
                       const Neighbours& neighbours = {});
 

@@ -9,7 +9,7 @@ namespace {
 
 /// Returns the probabilities P(0), ..., P(k) of a distribution, given the function ratio(j) = P(j +
 /// 1) / P(j), which decreases with j. Starts at the most probable j, so that nothing overflows and
-/// underflow does not matter.
+/// underflow does not matter. Ratio: type of the function ratio().
 template <class Ratio>
 std::vector<double> weights_from_ratios(std::uint64_t k, const Ratio& ratio) {
   std::vector<double> weights(k + 1, 0.0);

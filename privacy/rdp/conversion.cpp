@@ -19,7 +19,7 @@ struct Lowest {
 
 /// Returns the smallest value(order, divergence) and its order. rdp(i): divergence at orders[i].
 /// Requires that value increases with the divergence. Skips orders that cannot have the smallest
-/// value.
+/// value. Value: type of the function value().
 template <class Value>
 Lowest lowest(std::span<const double> orders, const RdpAt& rdp, const Value& value) {
   for (const double order : orders) check_order(order);

@@ -28,6 +28,7 @@ using RdpAt = std::function<double(std::size_t i)>;
 /// skipped if it would not give the smallest value even with the divergence of a smaller order.
 /// That skips all but a few of the default orders. epsilon is +infinity if no order gives a finite
 /// one. Throws std::invalid_argument on an order out of range or a negative or NaN divergence.
+/// rdp(i): divergence at orders[i].
 PrivacyBound lowest_epsilon(std::span<const double> orders, const RdpAt& rdp, double delta);
 /// Returns the smallest delta at epsilon, at most 1, that these orders give (log_delta_at). rdp(i):
 /// Renyi divergence at orders[i]; orders that cannot give the smallest value are skipped. Throws

@@ -26,7 +26,7 @@ double precision(double sigma) {
 
 /// Calls value(order) at about ten orders between `low` and `high`, by golden section search over
 /// log(order - 1); value() itself keeps the best. Every order gives a valid bound, so the search
-/// needs no precision.
+/// needs no precision. Value: type of the function value().
 template <class Value>
 void refine(const Value& value, double low, double high) {
   const double golden = 0.5 * (std::sqrt(5.0) - 1.0);
@@ -63,7 +63,8 @@ std::vector<double> wide_orders() {
 
 /// Returns the smallest value(order, divergence) over the orders `listed` or, if there are none,
 /// over all orders. search(orders, divergences): finds the best of these orders. The order is
-/// chosen by estimated divergences; the result has its exact divergence.
+/// chosen by estimated divergences; the result has its exact divergence. curve: the Renyi
+/// divergences.
 template <class Search, class Value>
 PrivacyBound best_of(const RdpCurve& curve, std::span<const double> listed, const Search& search,
                      const Value& value) {

@@ -66,13 +66,15 @@ class RdpCurve {
 /// RdpCurve::at for single examples, or by RdpCurve::grouped with 1024 entries for groups, whose
 /// divergences take a thousand times longer. Throws std::invalid_argument on arguments out of range
 /// or if no order gives a finite epsilon, std::domain_error if a mechanism has no bound, or if
-/// delta does not exceed those deltas.
+/// delta does not exceed those deltas. neighbours: the relation between data sets, and the group
+/// size.
 PrivacyBound epsilon_by_rdp(std::span<const Release> releases, double delta,
                             const Neighbours& neighbours = {}, std::span<const double> orders = {});
 /// Returns the smallest delta at epsilon that follows from the releases' Renyi divergences at the
 /// given orders; if `orders` is empty, at all orders from 1 + 1e-6 to largest_order. The deltas of
 /// ApproximateDp releases are part of the result. Throws std::invalid_argument on arguments out of
-/// range, std::domain_error if a mechanism has no bound.
+/// range, std::domain_error if a mechanism has no bound. neighbours: the relation between data
+/// sets, and the group size.
 PrivacyBound delta_by_rdp(std::span<const Release> releases, double epsilon,
                           const Neighbours& neighbours = {}, std::span<const double> orders = {});
 

@@ -33,8 +33,8 @@ namespace {
       "allocation, so neither accountant rdp nor a filter can account for it. Use accountant pld");
 }
 
-/// Returns by how many additions or removals of an example neighbours differ; a replacement counts
-/// twice.
+/// Returns the number of additions or removals of an example by which neighbours differ; a
+/// replacement counts twice.
 double changes(const Neighbours& neighbours) {
   return static_cast<double>(neighbours.group) *
          (neighbours.relation == NeighbouringRelation::replace_one ? 2.0 : 1.0);

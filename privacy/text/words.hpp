@@ -10,8 +10,8 @@ namespace cudp::privacy {
 /// Returns a number as hexadecimal floating-point text, which is exact.
 std::string hex(double value);
 
-/// Throws std::invalid_argument with the text "expected WHAT, found 'FOUND'", as one line of
-/// printable characters.
+/// Throws std::invalid_argument with the text "expected WHAT, found 'FOUND'", from what and found,
+/// as one line of printable characters.
 [[noreturn]] void expected(const std::string& what, std::string_view found);
 
 /// Removes the next word from `line` and returns it; "" if there is none.

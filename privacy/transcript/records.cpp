@@ -84,7 +84,7 @@ void for_each_array(R& r, Visit visit) {
   if constexpr (std::is_same_v<T, Update>) visit("lr_scale", r.lr_scale);
 }
 
-/// Returns the number as JSON; NaN and infinities, which JSON cannot represent, become texts.
+/// Returns the number x as JSON; NaN and infinities, which JSON cannot represent, become texts.
 Json json_of(double x) {
   if (std::isfinite(x)) return x;
   if (std::isnan(x)) return "nan";
@@ -128,8 +128,8 @@ std::string encode_one(const R& r) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" + arrays;
 }
 
-/// Parses a record from its JSON line, and takes its arrays from `rest`. Returns false if the
-/// arrays are truncated.
+/// Parses the record r, of type R, from its JSON line, and takes its arrays from `rest`. Returns
+/// false if the arrays are truncated; r and `rest` are then not usable.
 template <class R>
 bool decode_one(const Json& line, std::string_view& rest, R& r) {
   for_each_number(r, [&](const char* name, auto& value) { read(line.at(name), value); });

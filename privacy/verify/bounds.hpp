@@ -21,12 +21,13 @@ class Bounds {
 
   /// Returns the accountant's bound on epsilon at delta for these releases. Throws
   /// std::invalid_argument if the accountant finds none; repeated calls with these arguments throw
-  /// again, without another computation.
+  /// again, without another computation. composition: the releases. options: the accountant's.
   const privacy::PrivacyBound& epsilon(const privacy::Composition& composition,
                                        const privacy::AccountantOptions& options, double delta);
 
   /// Returns a bound on epsilon at delta for the selection that `tuning` describes
   /// (privacy::epsilon_of). Throws std::invalid_argument if there is none, also on repeated calls.
+  /// group: number of examples by which neighbours differ.
   const privacy::SelectionEpsilon& selection(const privacy::Certificate::Tuning& tuning,
                                              double delta, std::uint64_t group);
 

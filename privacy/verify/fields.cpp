@@ -71,6 +71,7 @@ Field object() { return of_type(Field::Type::object); }
 Field objects() { return of_type(Field::Type::objects); }
 Field texts() { return of_type(Field::Type::texts); }
 
+/// Texts that a certificate may have in its fields `conversion` and `arithmetic`.
 constexpr const char* kConversion = "Canonne, Kamath, Steinke 2020, Proposition 12";
 constexpr const char* kRealNumbers = "proved for real numbers only";
 

@@ -7,7 +7,7 @@
 namespace cudp::verify {
 
 /// Returns a block of ChaCha20's key stream as little-endian words (block function of RFC 8439,
-/// section 2.3).
+/// section 2.3). counter: the block's number. nonce: three words.
 std::array<std::uint32_t, 16> chacha20_block(const std::array<std::uint32_t, 8>& key,
                                              std::uint32_t counter,
                                              const std::array<std::uint32_t, 3>& nonce);

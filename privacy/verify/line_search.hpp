@@ -16,9 +16,13 @@ namespace cudp::verify {
 /// 1.1 times the largest of those 10. Directions are checked in optimizer.hpp.
 class LineSearch {
  public:
+  /// Number of step sizes among which a choice is made.
   static constexpr int kStepSizes = 20;
+  /// Largest step size of the first iteration.
   static constexpr double kFirstLargest = 2.0;
+  /// Number of steps after which the largest step size is set again.
   static constexpr std::size_t kWindow = 10;
+  /// It is set to (1 + kWindowGrowth) times the largest of these steps.
   static constexpr double kWindowGrowth = 0.1;
 
   /// Called when a process of the run starts, or resumes from a checkpoint, at `step`.

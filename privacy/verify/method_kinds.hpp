@@ -41,7 +41,8 @@ std::uint64_t steps_per_epoch(const StatedNumbers& certificate, const Settings& 
 
 /// Checks the numbers that a certificate states against each other, the ledger and the settings,
 /// and that its method is known. Adds an entry to `findings` for each difference. charges: entries
-/// of the ledger; null if there is no ledger. kinds: releases of the method.
+/// of the ledger; null if there is no ledger. kinds: releases of the method. bounds: cache of the
+/// accountant's results.
 void check_certificate(const StatedNumbers& certificate, const Charges* charges,
                        const Settings& settings, const Kinds& kinds, Bounds& bounds,
                        Findings& findings);

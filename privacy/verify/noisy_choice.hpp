@@ -20,7 +20,8 @@ std::optional<std::vector<std::size_t>> gumbel_choices(const RandomWords& words,
 
 /// Selects by Laplace noise: returns the index of the largest -score_i + (sensitivity / epsilon)
 /// L_i. L_i is a standard Laplace random number made from 52 bits of words 2 i and 2 i + 1 of
-/// `words`. Returns empty if the two largest differ by less than the rounding errors.
+/// `words`. Returns empty if the two largest differ by less than the rounding errors. scores:
+/// score_i for each index i.
 std::optional<std::size_t> laplace_choice(const RandomWords& words, std::span<const double> scores,
                                           double epsilon, double sensitivity);
 

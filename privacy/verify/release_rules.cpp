@@ -125,8 +125,9 @@ class Rules {
     if (c_.feature_noise > 0.0 && c_.status != "refused")
       take("features", privacy::Gaussian{c_.feature_noise}, 1);
   }
-  /// Removes `count` releases of this mechanism from the front of left_. If they are not there,
-  /// reports a difference, in which `what` names them, and returns false.
+  /// Removes `count` releases of this mechanism from the front of left_, and returns true. If they
+  /// are not there, removes nothing, reports a difference, in which `what` names them, and returns
+  /// false.
   bool take(const std::string& what, const privacy::Mechanism& mechanism, std::uint64_t count) {
     if (left_.empty() || left_.front().mechanism != mechanism || left_.front().count < count) {
       wrong_.push_back("releases: expected " + std::to_string(count) + " of " +

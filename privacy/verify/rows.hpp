@@ -36,7 +36,7 @@ std::vector<Row> read_rows(std::string_view text);
 /// that these are public, otherwise none has. The last line's epsilon is not above the
 /// certificate's. engine: whether the method has numbered steps with noisy sums over random
 /// batches. options: the accountant's options. Returns one entry for each difference: line,
-/// expected, found.
+/// expected, found. bounds: cache of the accountant's results.
 std::vector<std::string> check_rows(const std::vector<Row>& rows, const StatedNumbers& certificate,
                                     const Settings& settings, bool engine,
                                     const privacy::AccountantOptions& options, Bounds& bounds);

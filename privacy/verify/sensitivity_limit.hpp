@@ -2,10 +2,11 @@
 
 namespace cudp::verify {
 
-/// Largest number of elements that can differ from 0 in one example's gradient.
+/// Size of one example's gradient. The bound on its rounding errors (sensitivity_limit()) grows
+/// with it. Both members count only elements that can differ from 0 in one example's gradient.
 struct GradientSize {
-  double all = 0.0;             ///< in the whole gradient
-  double largest_tensor = 0.0;  ///< number of elements in the tensor that has most of them
+  double all = 0.0;             ///< number of elements in all tensors together
+  double largest_tensor = 0.0;  ///< number in the tensor that has most of them
 };
 
 /// Returns the largest sensitivity that a certificate may state for gradients of this size

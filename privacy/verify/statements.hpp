@@ -32,7 +32,8 @@ privacy::AccountantOptions accountant_options(const StatedNumbers& certificate, 
 /// Checks a certificate against itself, the ledger and the settings: its noise, sampling rate,
 /// divisor and epsilon must agree with each other, and it must list what was charged. Adds an entry
 /// to `findings` for each difference. charges: null if there is no ledger. engine: whether the
-/// method releases sums of clipped gradients over random batches.
+/// method releases sums of clipped gradients over random batches. bounds: cache of the accountant's
+/// results.
 void check_statements(const StatedNumbers& certificate, const Charges* charges,
                       const Settings& settings, bool engine, Bounds& bounds, Findings& findings);
 

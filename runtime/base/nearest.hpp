@@ -11,7 +11,7 @@ namespace cudp {
 struct Synonym {
   /// Name of the option in the other program, in lower case, its words joined by "-".
   std::string_view theirs;
-  std::string_view ours;
+  std::string_view ours;  ///< name of the option in cudp
 };
 
 /// Returns the candidates that a misspelt `word` may stand for. The first of these rules that finds

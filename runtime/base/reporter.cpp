@@ -21,6 +21,7 @@
 namespace cudp {
 namespace {
 
+/// Minimum time between two updates of the progress bar.
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 
 /// Formats a number with commas between thousands: "48,100".

@@ -17,6 +17,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
 using Json = nlohmann::ordered_json;
+/// The header is padded so that the data begin at a multiple of this offset [bytes].
 constexpr std::size_t kAlignment = 64;
 constexpr std::uint64_t kLongestHeader = 100'000'000;  // limit of the format
 

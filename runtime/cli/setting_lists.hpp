@@ -52,10 +52,10 @@ GivenRequest<Request> request_on_command_line(const CommandFlags& settings,
           .quiet = lists.quiet};
 }
 
-/// For a command that makes several trainings in a folder, such as `cudp sweep`: describes that
-/// folder to add_request_file(), which reads its settings if --resume continues it.
+/// The folder of a command that makes several trainings, such as `cudp sweep`, as
+/// add_request_file() needs it to continue an interrupted run of the command (--resume).
 struct ContinuedFolder {
-  const char* of = "";      ///< "a sweep"
+  const char* of = "";      ///< what the folder is, for messages, e.g. "a sweep"
   const char* stored = "";  ///< name of the file in private/ with the folder's settings
   std::vector<std::string_view> with{};  ///< keys that may be given with --resume
 };

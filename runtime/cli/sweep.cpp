@@ -108,8 +108,8 @@ void check_total(const Total& total, const Sweep& sweep, const SweepFlags& flags
       privacy::number(total.spent->delta)));
 }
 
-/// Removes what complete runs need no longer, writes the tables of results, and prints the part that
-/// may be published.
+/// Removes what complete runs need no longer, writes the tables of results, and prints the part
+/// that may be published.
 void finish(const Sweep& sweep, const SweepFlags& flags, bool as_json) {
   sweep.remove_leftovers_of_runs();
   SweepTable table = sweep.table();

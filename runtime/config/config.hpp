@@ -37,6 +37,8 @@ enum class ScheduleKind { constant, step, cosine, polynomial, square_root, adapt
 /// How batches are drawn. poisson: each example is in each step's batch with the same probability,
 /// independently. allocation: each example is in the batch of one random step of each epoch.
 enum class Sampling { poisson, allocation };
+/// Features that are computed from the examples before training. scatter: scattering transform.
+/// pca: principal components.
 enum class Features { none, scatter, pca };
 
 /// Map from a type to a struct of options of that type. Training methods and other parts define

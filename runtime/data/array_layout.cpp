@@ -27,7 +27,8 @@ bool has_channels_last(std::span<const std::uint64_t> sides) {
 }
 
 /// Throws InputError if the shape of the array is not the stated shape of its examples, in the
-/// stated order.
+/// stated order. sides: the array's shape, number of examples first. channels_last: whether images
+/// are stated to have their channels last.
 void check_stated(const std::string& name, std::span<const std::uint64_t> sides, const Shape& shape,
                   bool channels_last) {
   std::vector<std::uint64_t> expected;

@@ -40,7 +40,7 @@ struct ArrayLayout {
 /// Returns the layout of an array of examples. name: for messages. type: NumPy's name of the
 /// element type, e.g. "<f4". sides: the array's shape, number of examples first. Throws InputError
 /// if no network can take such examples. The error's message never states the number of examples,
-/// which may be private.
+/// which may be private. form: what the user states about the examples' shape and element order.
 ArrayLayout array_layout(const std::string& name, const std::string& type,
                          std::span<const std::uint64_t> sides, const ArrayForm& form);
 

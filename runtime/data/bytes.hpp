@@ -58,7 +58,8 @@ enum class Compression {
 
 /// Opens a file, and decompresses it while it is read if it is compressed with gzip or xz.
 /// progress: receives the fraction of the file that has been read, must outlive the reader, may be
-/// null. Throws InputError if the file cannot be read.
+/// null. Throws InputError if the file cannot be read. compression: how it is recognised that the
+/// file is compressed.
 std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* progress = nullptr,
                                        Compression compression = Compression::by_content);
 
@@ -71,8 +72,8 @@ std::unique_ptr<ByteReader> memory_bytes(std::string name, std::span<const std::
 /// in a file's header cannot exhaust memory.
 std::uint64_t append_bytes(ByteReader& from, std::uint64_t count, std::vector<std::uint8_t>& to);
 
-/// Throws InputError if the stream has more bytes, or if the checksum at its end is wrong. after:
-/// description, for the message, of what was read before, e.g. "the last number".
+/// Throws InputError if the stream of `reader` has more bytes, or if the checksum at its end is
+/// wrong. after: description, for the message, of what was read before, e.g. "the last number".
 void expect_end(ByteReader& reader, std::string_view after);
 
 /// Throws InputError with the message "FILE, PLACE: expected ..., found ...", made of the four

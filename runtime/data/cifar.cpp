@@ -8,8 +8,11 @@
 namespace cudp {
 namespace {
 
+/// Size of a record, a label and the pixels of an image [bytes].
 constexpr std::size_t kRecord = 1 + kCifarPixels;
+/// Number of records that are read at a time.
 constexpr std::size_t kRecordsAtOnce = 64;
+/// Number of records for which memory is reserved at most if their number is not known.
 constexpr std::uint64_t kUsualBatch = 10'000;
 
 std::string place_of(std::uint64_t record) { return "record " + std::to_string(record); }

@@ -9,7 +9,9 @@
 namespace cudp {
 
 inline constexpr int kCifarClasses = 10;
+/// Height and width of an image [pixels].
 inline constexpr int kCifarSide = 32;
+/// Number of bytes of an image: red, green and blue of each pixel.
 inline constexpr std::size_t kCifarPixels = std::size_t{3} * kCifarSide * kCifarSide;
 
 /// Images and labels of the binary version of CIFAR-10. A record in a file is one label byte and
@@ -22,11 +24,13 @@ struct CifarRecords {
 /// Range of records that selects all records of a file.
 inline constexpr ExampleRange kAllRecords{0, std::numeric_limits<std::size_t>::max()};
 
-/// Returns the number of complete records in the stream, without reading their content.
+/// Returns the number of complete records in the stream, without reading their content. reader: the
+/// file.
 std::uint64_t count_cifar(ByteReader& reader);
 
 /// Reads the records in `range`, which may be empty, and checks the stream to its end. Throws
-/// InputError if a label in the range is above 9, or if the last record is cut short.
+/// InputError if a label in the range is above 9, or if the last record is cut short. reader: the
+/// file.
 CifarRecords read_cifar(ByteReader& reader, ExampleRange range = kAllRecords);
 
 }  // namespace cudp

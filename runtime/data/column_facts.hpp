@@ -36,6 +36,7 @@ class ColumnFacts {
   /// Returns the number of distinct cell texts, or kMaxTexts + 1 if there are more than kMaxTexts.
   std::size_t count() const { return texts_.size(); }
   /// Returns the distinct cell texts, in byte order, or in numeric order if all are numbers.
+  /// decimal: the decimal separator.
   std::vector<std::string> ordered(char decimal) const;
   /// Returns the schema's description of the column as dates: the first format that fits all cells,
   /// and the earliest and the latest date as bounds. If no format fits, the result's date_format is
@@ -43,7 +44,7 @@ class ColumnFacts {
   Numeric dates() const;
 
  private:
-  /// Smallest and largest of the numbers that were added, their sum and their count.
+  /// Facts about the numbers that were added: the smallest, the largest, their sum and their count.
   struct Range {
     double min = std::numeric_limits<double>::infinity();
     double max = -std::numeric_limits<double>::infinity();

@@ -15,6 +15,7 @@
 namespace cudp {
 namespace {
 
+/// Size of the buffer of compressed bytes [bytes].
 constexpr std::size_t kBuffer = std::size_t{128} << 10;
 // Expected maximum compression ratio of images and tables. Data that compresses more costs only
 // copies when the buffer grows.

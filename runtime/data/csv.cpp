@@ -11,7 +11,9 @@
 namespace cudp {
 namespace {
 
+/// First size of the buffer, which is doubled if a line does not fit [bytes].
 constexpr std::size_t kFirstBuffer = std::size_t{256} << 10;
+/// Maximum length of a line [bytes].
 constexpr std::size_t kLongestLine = std::size_t{16} << 20;
 
 /// Tracks whether the text of a row, read so far, ends inside a quoted cell.
@@ -115,8 +117,9 @@ bool LineReader::read_more() {
 }
 
 /// Sets `line` to the text from last_ to the first line break at or after `from`, reading more of
-/// the file if necessary. Whether a line is too long depends on the line's own bytes only, not on
-/// what else the buffer has.
+/// the file if necessary. Returns false, and does not set `line`, if the file has no text from
+/// `from` on. A line that is too long is an error, or is cut (LongLines). Whether it is depends on
+/// the line's own bytes only, not on what else the buffer has.
 bool LineReader::extend(std::size_t from, std::string_view& line) {
   const std::size_t kept = from - last_;  // bytes that joined lines have already
   std::size_t searched = kept;

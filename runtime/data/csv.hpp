@@ -10,6 +10,7 @@
 
 namespace cudp {
 
+/// The UTF-8 bytes with which some programs begin a text file.
 inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 enum class LongLines {
@@ -95,7 +96,7 @@ class CellSplitter {
   /// Reads the next row that is neither blank nor begins with `skip_prefix` (empty: no row is
   /// skipped). A row is one line of the file, or several if a quoted cell has line breaks; this
   /// holds for skipped rows, too. If a row is longer than the reader allows, `row` is empty.
-  /// Returns false at the end of the file.
+  /// Returns false at the end of the file. lines: the file, from its next line on.
   bool next_row(LineReader& lines, const std::string& skip_prefix, std::string_view& row) const;
 
   /// Returns the cells of a row, without blanks at their ends. The returned views are valid until

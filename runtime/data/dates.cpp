@@ -11,14 +11,15 @@ namespace {
 
 namespace time = std::chrono;
 
+/// Letters that may follow a % in a date format: year, month, day, hour, minute, second.
 constexpr std::string_view kParts = "YmdHMS";
-constexpr std::int64_t kSecondsOfDay = 86'400;
+constexpr std::int64_t kSecondsOfDay = 86'400;  ///< number of seconds in a day
 
 using Parts = std::array<int, kParts.size()>;  // values in the order of kParts
 
 /// Splits a date format into its parts, in order: calls part(index) for every %-part, with its
 /// index in kParts, and literal(char) for every other character. Stops and returns false when one
-/// of them returns false.
+/// of them returns false. Part, Literal: types of the functions.
 template <class Part, class Literal>
 bool walk(std::string_view format, const Part& part, const Literal& literal) {
   for (std::size_t i = 0; i < format.size(); ++i) {
@@ -30,8 +31,9 @@ bool walk(std::string_view format, const Part& part, const Literal& literal) {
   return true;
 }
 
-/// Removes as many digits as there are, at most `max`, from the start of the text, and sets `value`
-/// to their number. Returns false if the text has fewer than `min` digits.
+/// Reads a number from the start of the text: the digits there, but at most `max` of them. Removes
+/// these digits from the text and sets `value` to the number. Returns whether there were at least
+/// `min` digits. If not, the digits are removed and `value` is set all the same.
 bool take_digits(std::string_view& text, int min, int max, int& value) {
   value = 0;
   int digits = 0;

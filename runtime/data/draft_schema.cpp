@@ -117,7 +117,7 @@ RepeatsByName repeats_of(const TableSchema& schema, const fs::path& table) {
 /// persons the kind `ignore`. The id is the first column, except the label, whose name suggests
 /// that it identifies rows. If there is none, it is the first whose name suggests that it
 /// identifies persons, who may have one row each. A column in which a text is known to repeat is
-/// never the id.
+/// never the id. repeats: how often each text of a column occurs, by the column's name.
 void choose_id(TableSchema& schema, const RepeatsByName& repeats) {
   Column* id = nullptr;
   for (Column& c : schema.columns) {
@@ -210,7 +210,7 @@ Line from_rows(const Column& column, const ColumnFacts& facts, char decimal) {
 
 /// Computes the statistics of the columns twice, once with '.' and once with ',' as the decimal
 /// separator. Returns those in which more columns are numeric, and sets schema.decimal to their
-/// separator.
+/// separator. table: the file with the rows.
 std::vector<ColumnFacts> facts_with_decimal(TableSchema& schema, const fs::path& table) {
   const auto numbers = [](const std::vector<ColumnFacts>& facts) {
     return std::count_if(facts.begin(), facts.end(),

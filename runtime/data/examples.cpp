@@ -12,7 +12,7 @@ namespace {
 
 std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-/// Appends elements [first, last) of the array `from` to `to`.
+/// Appends elements [first, last) of the array `from` to `to`. To, From: types of the arrays.
 template <class To, class From>
 void append_part(To& to, const From& from, std::size_t first, std::size_t last) {
   to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(first),
@@ -45,7 +45,8 @@ void visit_features(Dataset& data, const Visit& visit) {
 }
 
 /// Replaces the content of `to` by the elements of `from` with the indices `which`. If `from` is
-/// empty, because the data set does not have this array, `to` becomes empty.
+/// empty, because the data set does not have this array, `to` becomes empty. To, From: types of the
+/// arrays.
 template <class From, class To>
 void gather(const From& from, std::span<const std::uint32_t> which, To& to) {
   to.clear();
@@ -63,7 +64,7 @@ const std::uint8_t* features_in_memory(const Dataset& data) {
   return data.is_bytes() ? data.byte_values().data() : bytes_of(data.float_values());
 }
 
-/// Returns whether these are at least two consecutive indices, ascending.
+/// Returns whether `which` is a range of at least two consecutive indices, ascending.
 bool is_range(std::span<const std::uint32_t> which) {
   if (which.size() < 2) return false;
   for (std::size_t i = 0; i < which.size(); ++i)

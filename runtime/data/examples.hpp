@@ -24,6 +24,7 @@ std::size_t feature_bytes(const Dataset& data);
 /// For each array of a Dataset that `from` has (features, labels, targets, ...): calls visit(array
 /// of `to`, the same array of `from`, elements per example). Requires that `to` and `from` have the
 /// same kind of features (bytes, floats, coded rows or word ids) and that `to` owns its features.
+/// To, From: Dataset types. Visit: type of the function visit().
 template <class To, class From, class Visit>
 void for_each_array(To& to, const From& from, const Visit& visit) {
   ensure(from.rows == nullptr, "the features are in a file");

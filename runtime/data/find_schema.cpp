@@ -13,6 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Maximum size of a schema file [bytes].
 constexpr std::uint64_t kLongestSchema = std::uint64_t{16} << 20;
 
 TableSchema read_schema(const fs::path& path) {

@@ -23,7 +23,7 @@ std::string set_name_of(const std::filesystem::path& path);
 
 /// Throws InputError if the test file is one of the training files: the same path, or a link to the
 /// same file. Copies of a file are not detected, because an error that depends on the content of
-/// rows would reveal something about the rows.
+/// rows would reveal something about the rows. train: the training files.
 void check_apart(const std::filesystem::path& test,
                  const std::vector<std::filesystem::path>& train);
 

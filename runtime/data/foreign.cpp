@@ -10,8 +10,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// A kind of file that is not a text table: the bytes with which such a file starts, and the advice
-/// to the user.
+/// A kind of file that is not a text table: the bytes with which such a file starts (start), and
+/// what it is, with advice to the user (what).
 struct Kind {
   std::string_view start;
   std::string_view what;

@@ -12,7 +12,7 @@
 namespace cudp {
 namespace {
 
-/// Returns the half-open range of addresses in which the array's elements lie.
+/// Returns the half-open range of addresses in which the elements of array a lie.
 std::pair<const std::byte*, const std::byte*> addresses(const GivenArray& a) {
   const std::byte* low = a.data;
   const std::byte* high = a.data + a.item_size();
@@ -57,7 +57,8 @@ GivenArrayReader::GivenArrayReader(const GivenArray& array)
   for (const std::uint64_t side : array.shape) left_ *= side;
 }
 
-/// Calls take(address) for each of the next `count` elements, in row-major order.
+/// Calls take(address) for each of the next `count` elements, in row-major order. Take: type of the
+/// function take().
 template <class Take>
 void GivenArrayReader::for_each_next(std::size_t count, const Take& take) {
   ensure(count <= left_, "an array has no more elements");

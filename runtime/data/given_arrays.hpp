@@ -23,7 +23,7 @@ struct GivenArray {
   bool is_contiguous() const;
 };
 
-/// Returns whether two arrays lie in ranges of memory that overlap.
+/// Returns whether the arrays a and b lie in ranges of memory that overlap.
 bool overlap(const GivenArray& a, const GivenArray& b);
 
 /// Features x [N, ...] of N examples, and their labels y [N].

@@ -142,7 +142,8 @@ void draw_digit(Canvas& canvas, int digit, Dice& dice) {
   }
 }
 
-/// Draws short faint strokes that belong to no digit.
+/// Draws short faint strokes that belong to no digit. canvas: the image. dice: source of the random
+/// numbers.
 void draw_stray(Canvas& canvas, Dice& dice) {
   const int strokes = static_cast<int>(dice.word() % 3);
   for (int i = 0; i < strokes; ++i) {
@@ -162,8 +163,9 @@ double rough_normal(std::uint32_t bytes) {
   return (sum - 510) / kDeviation;
 }
 
-/// Converts the image to bytes, [28, 28], and writes them to `out`. The background, the contrast,
-/// the slope of the light and the noise of the pixels are random.
+/// Converts the image on `canvas` to bytes, [28, 28], and writes them to `out`. The background, the
+/// contrast, the slope of the light and the noise of the pixels are random. dice: source of the
+/// random numbers.
 void develop(const Canvas& canvas, Dice& dice, std::uint8_t* out) {
   const double paper = dice.uniform(0.0, 50.0);
   const double ink = dice.uniform(130.0, 255.0) - paper;

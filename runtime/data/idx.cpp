@@ -11,10 +11,13 @@ namespace {
 
 constexpr std::uint32_t kImagesMagic = 2051;  // unsigned bytes, three dimensions
 constexpr std::uint32_t kLabelsMagic = 2049;  // unsigned bytes, one dimension
+/// Maximum number of images or labels of a file.
 constexpr std::uint32_t kMaxExamples = 0x7fffffff;
+/// Maximum height and width of an image [pixels].
 constexpr std::uint32_t kLongestSide = 4096;
 
-/// Reads the big-endian words at the start of an IDX file, and checks the magic number.
+/// Reads the big-endian words at the start of an IDX file, and checks the magic number. what: what
+/// the file has, for messages.
 template <std::size_t words>
 std::array<std::uint32_t, words> read_header(ByteReader& reader, std::uint32_t magic,
                                              const char* what) {
@@ -42,6 +45,7 @@ void check_range(const ByteReader& reader, int byte, const char* what, std::uint
 
 /// Reads `whole` items of `bytes` bytes each, to the end of the stream. Calls keep(count) for the
 /// items of this rank's share; it must read `count` bytes and return how many bytes there were.
+/// what: what the bytes are, for messages. reader: the file. Keep: type of the function keep().
 template <class Keep>
 void read_body(ByteReader& reader, std::uint64_t whole, std::uint64_t bytes, Share share,
                const char* what, const Keep& keep) {
@@ -58,6 +62,7 @@ void read_body(ByteReader& reader, std::uint64_t whole, std::uint64_t bytes, Sha
 }
 
 /// Reads `count` bytes, whole images of `bytes` bytes, into a file. Returns how many there were.
+/// reader: the file. to: the file that is written.
 std::uint64_t write_images(ByteReader& reader, std::uint64_t count, std::uint64_t bytes,
                            RowFileWriter& to) {
   const std::uint64_t images = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / bytes);

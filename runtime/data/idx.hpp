@@ -35,11 +35,12 @@ struct IdxLabels {
 /// Reads the images that belong to one rank (process), and checks the rest of the stream. share:
 /// which rank this is, and out of how many; it determines a contiguous range of the images.
 /// storage: whether the pixels are kept in memory or in a file. The file may have no images. Throws
-/// InputError on a wrong magic number, sides outside 1..4096, or too few or too many bytes.
+/// InputError on a wrong magic number, sides outside 1..4096, or too few or too many bytes. reader:
+/// the file.
 IdxImages read_idx_images(ByteReader& reader, Share share = {}, const RowStorage& storage = {});
 /// Reads the labels that belong to one rank (process), and checks the rest of the stream. share:
 /// which rank this is, and out of how many; it determines a contiguous range of the labels. Throws
-/// InputError on a wrong magic number, or too few or too many bytes.
+/// InputError on a wrong magic number, or too few or too many bytes. reader: the file.
 IdxLabels read_idx_labels(ByteReader& reader, Share share = {});
 
 }  // namespace cudp

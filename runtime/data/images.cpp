@@ -20,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Names of CIFAR-10's file of test images, and of a file with the first 1,000 of them only.
 constexpr const char* kCifarTest = "test_batch.bin";
 constexpr const char* kCifarFirstTest = "test_batch_first1000.bin";
 
@@ -66,7 +67,7 @@ IdxPart find_idx_part(const fs::path& folder, const std::string& prefix) {
 }
 
 /// Throws InputError if a label is not below `classes`. first: number of the first label in the
-/// file.
+/// file. place: text in front of a label's number in messages, e.g. "label ".
 void check_labels(const fs::path& file, const char* place, const std::vector<std::uint8_t>& labels,
                   int classes, std::size_t first = 0) {
   for (std::size_t i = 0; i < labels.size(); ++i)

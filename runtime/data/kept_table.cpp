@@ -25,14 +25,17 @@ namespace {
 
 using IndexJson = nlohmann::json;
 
+/// Version of the format of the files.
 constexpr int kFormat = 1;
 /// File with a line of JSON, and the arrays of the training rows and of the held-out rows.
 constexpr const char* kIndex = "rows-index";
-/// Files with the features.
+/// File with the features of the training rows.
 constexpr const char* kTrained = "rows";
+/// File with the features of the held-out rows.
 constexpr const char* kHeld = "rows-held-out";
 
-/// Calls visit(array) for each array that is kept in the index.
+/// Calls visit(array) for each array that is kept in the index. Data: Dataset, const or not. Visit:
+/// type of the function visit().
 template <class Data, class Visit>
 void visit_arrays(Data& data, const Visit& visit) {
   visit(data.lengths);
@@ -109,7 +112,8 @@ bool fits(const Dataset& part, const Dataset& empty) {
          std::ranges::all_of(part.targets, [](float y) { return y >= -1.0f && y <= 1.0f; });
 }
 
-/// Moves the rows into a data set with the facts of `empty`.
+/// Returns a data set with the rows of `part`, their labels and targets, and with everything else,
+/// such as the shape and the number of classes, as in `empty`.
 Dataset with_facts(Dataset part, const Dataset& empty) {
   Dataset out = empty_like(empty);
   out.rows = std::move(part.rows);

@@ -48,16 +48,17 @@ struct TableFiles {
 };
 
 /// Shows on the terminal what the program does with which file. doing: what it does, e.g.
-/// "reading", which gives "reading 'visits.csv'".
+/// "reading", which gives "reading 'visits.csv'". progress: the display; may be null.
 void show(Busy* progress, const char* doing, const fs::path& file) {
   if (progress != nullptr)
     progress->next(std::string(doing) + " " + shown(file.filename().string()));
 }
+/// What the program does with a file, as show() displays it.
 constexpr const char* kCounting = "counting the rows of";
 constexpr const char* kReading = "reading";
 
 /// Returns a text such as "3 columns need a kind: 'a', 'b', 'c'". what: what the columns need, "a
-/// kind" in this example.
+/// kind" in this example. names: names of the columns.
 std::string needs_text(const std::vector<std::string>& names, const char* what) {
   return (names.size() == 1 ? "1 column needs " : std::to_string(names.size()) + " columns need ") +
          what + ": " + column_list(names);
@@ -108,7 +109,8 @@ struct PartSizes {
 /// Counts the rows of a table that are used, in two parts. A row is in the part `other` if
 /// is_other(row, first) is true, where `first` is the index of the first row of its unit of
 /// privacy. Reads only the cells of the unit's column. May stop after a faulty row, because the
-/// caller rejects the table when it reads it.
+/// caller rejects the table when it reads it. IsOther: type of the function is_other(). bytes: the
+/// table's file.
 template <class IsOther>
 PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
                       const IsOther& is_other) {

@@ -100,7 +100,8 @@ class MatrixReader::Source {
     if (y_) y_->expect_end();
   }
 
-  /// Reads a block of rows. After a faulty row, later rows are only searched for further faults.
+  /// Reads the next block of rows. After a faulty row, later rows are only searched for further
+  /// faults. Returns false, and leaves `block` as it is, if all rows were read before.
   bool read_block(TableBlock& block) {
     const std::uint64_t max_rows = std::max<std::uint64_t>(
         1, std::min<std::uint64_t>(files_.max_rows, kMaxBlockNumbers / width_));

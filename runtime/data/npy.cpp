@@ -14,7 +14,9 @@ namespace {
 
 using namespace std::string_view_literals;
 
+/// First bytes of a .npy file.
 constexpr std::string_view kMagic = "\x93NUMPY"sv;
+/// Maximum size of a header [bytes].
 constexpr std::size_t kLongestHeader = std::size_t{64} << 10;
 
 static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie");

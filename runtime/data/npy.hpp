@@ -55,7 +55,7 @@ class NpyReader final : public ArrayReader {
   std::vector<std::uint8_t> buffer_;
 };
 
-/// Converts an IEEE half-precision number to float.
+/// Converts an IEEE half-precision number, given by its 16 bits, to float.
 float float_of_half(std::uint16_t bits);
 
 }  // namespace cudp

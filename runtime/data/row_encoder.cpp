@@ -119,7 +119,7 @@ void RowEncoder::append(const TableRow& row, bool with_label, Dataset& to,
 }
 
 /// Returns whether the cell means a missing value. Requires that its text is not one of the
-/// column's values.
+/// column's values. code: the column, with values that were computed from it.
 bool RowEncoder::counts_as_missing(const Code& code, const TableRow& row,
                                    std::string_view cell) const {
   return row.malformed || malformed_ == Malformed::missing ||

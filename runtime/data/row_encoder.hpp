@@ -51,7 +51,8 @@ class RowEncoder {
                          std::string_view cell, TableFaults& faults) const;
   std::uint8_t class_of(const Code& code, const Label& label, const TableRow& row,
                         std::string_view cell, TableFaults& faults) const;
-  /// Returns the target in the cell, scaled to [-1, 1]; -1 if the cell is an error.
+  /// Returns the target in the cell, scaled to [-1, 1]; -1 if the cell is an error, which is also
+  /// counted in `faults`.
   float target_of(const Code& code, const Target& target, const TableRow& row,
                   std::string_view cell, TableFaults& faults) const;
   bool counts_as_missing(const Code& code, const TableRow& row, std::string_view cell) const;

@@ -29,13 +29,15 @@ std::string reason(int error) { return std::generic_category().message(error); }
 
 std::string path_of_descriptor(int number) { return "/proc/self/fd/" + std::to_string(number); }
 
-/// Where this thread continues if a mapped page that it copies is no longer in its file. Null: this
-/// thread copies none.
+/// Point in copy_mapped() at which this thread continues if a mapped page that it copies is no
+/// longer in its file. Null if this thread is not in copy_mapped().
 thread_local sigjmp_buf* after_lost_page = nullptr;
 struct sigaction earlier_action {};
 
-/// Handler of SIGBUS, which the system sends to a thread that reads a mapped page beyond the end of
-/// its file. SIGBUS from other causes is passed to the previous handler.
+/// Handles the signal SIGBUS, which the system sends to a thread that reads a mapped page beyond
+/// the end of its file. If the thread is in copy_mapped(), continues there, and copy_mapped()
+/// returns false. Otherwise passes the signal to the handler that was installed before; if there
+/// was none, the signal ends the process. signal, info, context: as for sigaction().
 void on_lost_page(int signal, siginfo_t* info, void* context) {
   if (after_lost_page != nullptr) siglongjmp(*after_lost_page, 1);
   if ((earlier_action.sa_flags & SA_SIGINFO) != 0 && earlier_action.sa_sigaction != nullptr) {
@@ -60,7 +62,8 @@ void handle_lost_pages() {
   });
 }
 
-/// Copies rows out of mapped memory. Returns false if a page was no longer in the file.
+/// Copies the rows with the indices `rows` out of mapped memory to `to`, one after the other. from:
+/// address of row 0. row_bytes: size of a row. Returns false if a page was no longer in the file.
 bool copy_mapped(const std::uint8_t* from, std::size_t row_bytes,
                  std::span<const std::uint32_t> rows, std::uint8_t* to) {
   sigjmp_buf here;

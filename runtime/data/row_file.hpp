@@ -110,7 +110,8 @@ class RowFile {
 };
 
 /// Opens a file of rows. folder_for_copies: see RowFile. Throws InputError if it cannot be opened
-/// or is too short, Error if it cannot be mapped.
+/// or is too short, Error if it cannot be mapped. first_byte: position of the first row in the
+/// file. row_bytes: size of a row. rows: number of rows.
 std::shared_ptr<const RowFile> open_rows(const std::filesystem::path& path,
                                          std::uint64_t first_byte, std::size_t row_bytes,
                                          std::size_t rows,
@@ -118,7 +119,7 @@ std::shared_ptr<const RowFile> open_rows(const std::filesystem::path& path,
 
 /// Makes a file without a name, with space on the disk for `rows` rows, whose content the caller
 /// writes later. folder, data: as for unnamed_file(). Returns null if the disk has less than twice
-/// this space. Throws Error if the file cannot be made or mapped.
+/// this space. Throws Error if the file cannot be made or mapped. row_bytes: size of a row.
 std::shared_ptr<const RowFile> make_empty_rows(const std::filesystem::path& folder,
                                                const std::string& data, std::size_t row_bytes,
                                                std::size_t rows);
@@ -128,7 +129,7 @@ std::shared_ptr<const RowFile> make_empty_rows(const std::filesystem::path& fold
 class RowFileWriter {
  public:
   /// folder: folder on whose disk the file is made. data: name of the data set, for messages.
-  /// Throws Error if no file can be made there.
+  /// Throws Error if no file can be made there. row_bytes: size of a row.
   RowFileWriter(const std::filesystem::path& folder, std::string data, std::size_t row_bytes);
 
   const std::filesystem::path& folder() const { return folder_; }

@@ -61,9 +61,9 @@ class RowWriter {
   /// row: memory for the row, [layout.row_bytes()], which is written. The layout must outlive the
   /// writer.
   RowWriter(const RowLayout& layout, std::uint8_t* row);
-  /// Appends a number. Throws Error if it is not finite, or if the row has all its numbers.
+  /// Appends the number x. Throws Error if it is not finite, or if the row has all its numbers.
   void number(float x);
-  /// Appends a code, the index of a feature that is 1, or layout.features, which stands for no
+  /// Appends the code c, the index of a feature that is 1, or layout.features, which stands for no
   /// feature. Throws Error if the code is larger than that, or if the row has all its codes.
   void code(std::uint32_t c);
   /// Completes the row: writes its squared L2 norm, which is a part of it. Throws Error if a number

@@ -22,8 +22,9 @@ namespace {
 
 constexpr std::size_t kPage = RowPass::kDirectPage;
 
-/// Number of blocks of the file that are read at a time, and their size [bytes].
+/// Number of blocks of the file that are read at the same time.
 constexpr std::size_t kBlocks = 8;
+/// Size of a block [bytes].
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 
 static_assert(kBlocks * (kBlockBytes + 2 * kPage) <= RowPass::kReadBytes);
@@ -84,7 +85,7 @@ class Pass {
   }
 
  private:
-  /// How far a list has been copied.
+  /// Progress of the copy of one list of rows: the next row, and the rows that wait to be written.
   struct List {
     std::size_t next = 0;       ///< index in the list of the next row
     std::size_t buffer = 0;     ///< index of the memory in which its rows are collected
@@ -120,7 +121,7 @@ class Pass {
     submit(request);
   }
 
-  /// Writes what was collected of a list, and assigns other memory to the list.
+  /// Writes the rows that were collected for list number k, and assigns other memory to the list.
   void write(std::size_t k) {
     List& list = lists_[k];
     sizes_[list.buffer] = whole_pages(list.collected);

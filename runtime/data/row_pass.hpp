@@ -31,14 +31,15 @@ struct RowPass {
   static constexpr std::size_t kReadBytes = std::size_t{9} << 20;
   static constexpr std::size_t kMaxRowBytes = std::size_t{1} << 16;
 
-  /// Returns the smallest capacity of a list in `to` of at least `rows` rows.
+  /// Returns the smallest capacity of a list in `to` of at least `rows` rows. row_bytes: size of a
+  /// row.
   static std::size_t slot_of(std::size_t rows, std::size_t row_bytes);
 };
 
-/// Reads `from` once, from its first to its last row, in large blocks that bypass the system's page
-/// cache, and copies the rows of all lists. Returns whether all was copied; false if `stop` was
-/// set, if the system does not support such reads and writes on these disks, or if one failed, e.g.
-/// because `from` was cut short.
+/// Reads the file pass.from once, from its first to its last row, in large blocks that bypass the
+/// system's page cache, and copies the rows of all lists. Returns whether all was copied; false if
+/// `stop` was set, if the system does not support such reads and writes on these disks, or if one
+/// failed, e.g. because that file was cut short.
 bool copy_in_one_pass(const RowPass& pass, const std::atomic<bool>& stop);
 
 }  // namespace cudp

@@ -63,8 +63,8 @@ class Entry {
     return v;
   }
 
-  /// Reads the value of a key that must be one of two words. Returns whether it is the second;
-  /// false if the key is absent.
+  /// Reads the value of a key that must be one of two words, `first` and `second`. Returns whether
+  /// it is `second`; false if the key is absent.
   bool choice(std::string_view key, std::string_view first, std::string_view second) const {
     if (!has(key)) return false;
     const std::string v = text(key);
@@ -120,7 +120,7 @@ class Entry {
 };
 
 /// Converts the text of a date in the schema to days since 1970-01-01. format: the column's date
-/// format. key: key of the text, for messages.
+/// format. key: key of the text, for messages. e: entry of the schema, for messages.
 double date_of(const Entry& e, const std::string& format, const std::string& key,
                const std::string& text) {
   const std::optional<double> days = parse_date(text, format);
@@ -271,7 +271,7 @@ std::vector<Column> parse_columns(const toml::array* list, const Entry& top,
   return columns;
 }
 
-/// Parses the unit of privacy; nullopt if the schema states none.
+/// Parses the unit of privacy; nullopt if the schema states none. top: the schema's top table.
 std::optional<UnitOfPrivacy> parse_unit(const Entry& top, const std::vector<Column>& columns) {
   if (!top.has("unit")) {
     if (top.has("max_rows")) top.fail("a 'unit' with 'max_rows', a column's name", "none");
@@ -297,7 +297,7 @@ std::optional<UnitOfPrivacy> parse_unit(const Entry& top, const std::vector<Colu
 }
 
 /// Parses the metric by which test rows are judged. Throws if it is unknown or there are no
-/// classes.
+/// classes. top: the schema's top table.
 std::string parse_metric(const Entry& top, const std::vector<Column>& columns) {
   std::string metric = top.text("metric");
   if (std::ranges::none_of(columns,

@@ -134,9 +134,9 @@ inline constexpr std::string_view kUsualMissing[] = {"", "NA", "NaN", "null", "?
 /// listed in schema.missing are missing.
 bool is_missing(const TableSchema& schema, const Column& column, std::string_view cell);
 
-/// Parses a schema (TOML; runtime/data/schemas/README.md documents the keys). source: name of the
-/// schema in error messages. Throws InputError, with source and line, if a key or value is unknown,
-/// contradictory or out of range.
+/// Parses a schema (the TOML text `toml`; runtime/data/schemas/README.md documents the keys).
+/// source: name of the schema in error messages. Throws InputError, with source and line, if a key
+/// or value is unknown, contradictory or out of range.
 TableSchema parse_schema(std::string_view toml, const std::string& source);
 
 /// Returns the TOML text of a schema that comes with the program (adult, bank, ...); "" if there is
@@ -171,8 +171,8 @@ int feature_count(const Column& column);
 /// Returns the number of features of a row of a table with this complete schema.
 int feature_count(const TableSchema& schema);
 
-/// Largest numbers of features and of classes that a schema may have, so that a schema cannot make
-/// the program allocate too much memory.
+/// Largest number of features (kMaxFeatures) and of classes (kMaxClasses) that a schema may have.
+/// The limits ensure that a schema cannot make the program allocate too much memory.
 inline constexpr int kMaxFeatures = 1 << 20;
 inline constexpr int kMaxClasses = 256;
 

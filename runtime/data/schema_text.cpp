@@ -23,7 +23,7 @@ std::string toml_texts(const std::vector<std::string>& texts) {
   return out + "]";
 }
 
-/// Formats a value of a numeric column as in a schema: a number, or a date in quotes.
+/// Formats a value of the numeric column n as in a schema: a number, or a date in quotes.
 std::string stated(const Numeric& n, double value) {
   return n.date_format.empty() ? toml_number(value) : toml_text(format_date(value, n.date_format));
 }

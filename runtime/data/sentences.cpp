@@ -55,7 +55,8 @@ void add(std::string& sentence, std::string_view words) {
   sentence += words;
 }
 
-/// Returns "the old fox", or in half of all cases "the fox".
+/// Returns "the old fox", or in half of all cases "the fox". dice: source of the random numbers.
+/// animal: "fox" in this example.
 std::string phrase(std::string_view animal, Dice& dice) {
   std::string words = "the";
   if (dice.below(2) == 0) add(words, one_of(kAdjectives, dice));
@@ -63,7 +64,8 @@ std::string phrase(std::string_view animal, Dice& dice) {
   return words;
 }
 
-/// Makes one rank's share of sentences first to first + count - 1, as a data set.
+/// Makes one rank's share of sentences first to first + count - 1, as a data set. encoder: converts
+/// the sentences to word ids.
 Dataset make_part(const TextEncoder& encoder, std::size_t first, std::size_t count, Share share) {
   Dataset set;
   encoder.describe(set);

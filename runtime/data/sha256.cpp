@@ -36,7 +36,7 @@ bool has_sha_instructions() {
 
 /// Processes `blocks` whole blocks of 64 bytes, which changes the state. The SHA instructions keep
 /// the state as two vectors of the words (a, b, e, f) and (c, d, g, h), with the first word
-/// highest.
+/// highest. block: address of the first of them.
 __attribute__((target("sha,sse4.1"))) void compress(std::array<std::uint32_t, 8>& state,
                                                     const std::uint8_t* block, std::size_t blocks) {
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);

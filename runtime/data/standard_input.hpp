@@ -11,7 +11,8 @@ inline constexpr const char* kStandardInput = "-";
 
 /// Opens a file, or the standard input if the path is "-". Decompresses it if it begins with the
 /// magic number of gzip or xz. The standard input can be read only once. progress: receives the
-/// fraction of the file that has been read; may be null.
+/// fraction of the file that has been read; may be null. compression: how it is recognised that the
+/// file is compressed.
 std::unique_ptr<ByteReader> open_input(const std::filesystem::path& path, Busy* progress = nullptr,
                                        Compression compression = Compression::by_content);
 

@@ -129,21 +129,25 @@ std::string column_list(std::span<const std::string> names);
 
 /// Calls use(row) for every row of a table file, in order. Throws InputError if the file is not a
 /// table with the schema's columns, if a row has too few or too many cells, or if there is no row.
+/// reader: the table's file.
 void for_each_row(ByteReader& reader, const TableSchema& schema,
                   const std::function<void(const TableRow&)>& use);
 
-/// Returns the number of rows of a table file, without reading their cells.
+/// Returns the number of rows of a table file, without reading their cells. reader: the table's
+/// file.
 std::uint64_t count_rows(ByteReader& reader, const TableSchema& schema);
 
 /// Makes a schema from the header row, with the names of the columns but no kinds. The label is the
 /// column named label, class or target, in upper or lower case; if there is none, the last column.
+/// reader: the table's file. delimiter: character between cells.
 TableSchema schema_from_header(ByteReader& reader, char delimiter);
 
 /// Parses a finite decimal number; nullopt if the text is anything else. decimal: '.' or ','.
 std::optional<double> parse_number(std::string_view text, char decimal = '.');
 
 /// Parses the cell of a numeric column: a decimal number, or a date, which is converted to days
-/// since 1970-01-01. nullopt if the cell is neither.
+/// since 1970-01-01. nullopt if the cell is neither. schema: that of the table. numeric: that of
+/// the column.
 std::optional<double> parse_cell(const TableSchema& schema, const Numeric& numeric,
                                  std::string_view cell);
 
@@ -152,7 +156,7 @@ std::optional<double> parse_cell(const TableSchema& schema, const Numeric& numer
 std::string_view class_text(const Label& label, std::string_view cell);
 
 /// Counts how often each word occurs in the table's text column. The result is exact, so it is not
-/// differentially private.
+/// differentially private. reader: the table's file.
 WordCounter count_words(ByteReader& reader, const TableSchema& schema);
 
 }  // namespace cudp

@@ -17,7 +17,8 @@ namespace cudp {
 namespace {
 
 /// Returns the index of the first column of the schema for which is(column) is true. Throws
-/// InputError if there is none; the message says that `wanted` was expected.
+/// InputError if there is none; the message says that `wanted` was expected. Is: type of the
+/// function is(). file: name of the table, for the message. near: text at the end of the message.
 template <class Is>
 std::size_t find_column(const TableSchema& schema, const Is& is, const std::string& wanted,
                         const std::string& file, const std::string& near = "") {

@@ -16,14 +16,14 @@ namespace {
 
 std::string line_place(std::uint64_t line) { return "line " + std::to_string(line); }
 
-/// Throws InputError if a name in a header is not UTF-8.
+/// Throws InputError if a name in a header is not UTF-8. lines: the file, for messages.
 void check_encoding(const LineReader& lines, std::string_view name) {
   const std::string fault = encoding_fault(name);
   if (!fault.empty()) bad_input(lines.file(), line_place(lines.number()), "UTF-8 text", fault);
 }
 
 /// Throws InputError if the first line, which is the header, shows that the file is not a table.
-/// The error does not depend on rows. Requires that no line has been read.
+/// The error does not depend on rows. Requires that no line has been read. lines: the file.
 void check_header_bytes(LineReader& lines) {
   auto head = lines.head();
   const auto end = std::find(head.begin(), head.end(), '\n');

@@ -52,7 +52,7 @@ std::vector<std::string> read_list(const fs::path& path, const Claim& claim = {}
 }
 
 /// Returns the claim with which a file of a published embedding is checked: that it is the
-/// published file.
+/// published file. named: the embedding. file: the file that is read.
 Claim claim_of(const NamedEmbedding& named, const fs::path& file) {
   return {.set = named.name,
           .file = file.filename(),
@@ -68,7 +68,8 @@ Claim claim_of_list(const TextOptions& options, const fs::path& file) {
 }
 
 /// Reads the vectors of a published embedding from `file`, and the words of their rows from another
-/// file if `named` has one. Checks that both have the published content.
+/// file if `named` has one. Checks that both have the published content. dir: folder of published
+/// data sets and embeddings.
 VectorTable read_named(const NamedEmbedding& named, const fs::path& file, const std::string& dir) {
   VectorTable table = read_vectors(*open_bytes(file), named.tensor);
   check_claim(file, claim_of(named, file), table.digest);
@@ -96,7 +97,8 @@ VectorTable read_embedding(const TextOptions& options, const std::string& dir) {
 }
 
 /// Returns the embedding that the options name, reduced to its first principal components if the
-/// options request that; nullopt if they name no embedding.
+/// options request that; nullopt if they name no embedding. dir: folder of published data sets and
+/// embeddings.
 std::optional<VectorTable> embedding_of(const TextOptions& options, const std::string& dir) {
   if (options.embedding.empty()) {
     if (options.embedding_dims != 0 || !options.embedding_tensor.empty() || options.store_embedding)
@@ -121,7 +123,8 @@ std::vector<std::string> own_words(const VectorTable& table, Tokenizer tokenizer
 }
 
 /// Returns the words of the vocabulary. They come from the list that the options name; without a
-/// list, from the embedding table; without either they are `counted`.
+/// list, from the embedding table; without either they are `counted`. dir: folder of published data
+/// sets and embeddings.
 std::vector<std::string> words_of(const TextOptions& options, const std::string& dir,
                                   const std::optional<VectorTable>& table,
                                   std::optional<std::vector<std::string>> counted) {

@@ -27,9 +27,10 @@ struct TextCoder {
   std::string embedding_digest;
 };
 
-/// Converts texts to word ids and appends them to a data set of shape {1, 1, options.tokens}. With
-/// Marks::four, begin and end markers are added before the text is cut to options.tokens. A text
-/// may be empty. The ids depend on this text alone.
+/// Converts texts to word ids and appends them to a data set. Each text becomes an example with
+/// options.tokens ids: a longer text is cut, a shorter one is followed by zeros. If the vocabulary
+/// has the special ids Marks::four, begin and end markers are added before a text is cut, and count
+/// as words. A text may be empty. The ids of a text do not depend on other texts.
 class TextEncoder {
  public:
   /// coder: must outlive the encoder.
@@ -74,13 +75,14 @@ bool is_named_embedding(const std::string& name);
 /// Makes the tokenizer, vocabulary and vectors that the options describe. The words of the
 /// vocabulary are those of the word list that the options name; without a list, those of the
 /// embedding; without either, `counted`. Throws InputError if there are no words, or if the vectors
-/// do not fit them.
+/// do not fit them. dir: folder of published data sets and embeddings.
 TextCoder make_coder(const TextOptions& options, const std::string& dir,
                      std::optional<std::vector<std::string>> counted = {});
 
 /// Makes the tokenizer, vocabulary and vectors of a trained model. words: the words of the model's
 /// vocabulary. The vectors come from the embedding that the options name, if any. Throws InputError
-/// if the SHA-256 of the embedding's file is not embedding_digest.
+/// if the SHA-256 of the embedding's file is not embedding_digest. dir: folder of published data
+/// sets and embeddings.
 TextCoder restored_coder(const TextOptions& options, const std::string& dir,
                          std::vector<std::string> words, const std::string& embedding_digest);
 

@@ -11,6 +11,7 @@
 namespace cudp {
 namespace {
 
+/// The line break of HTML, which the tokenizer does not treat as a word.
 constexpr std::string_view kLineBreak = "<br />";
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
@@ -32,8 +33,8 @@ bool is_blank(char32_t c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r' || category(c) == UTF8PROC_CATEGORY_ZS;
 }
 
-/// Returns whether BERT drops the character: categories Cc, Cf, Cn, Co, Cs, and the replacement for
-/// bytes that are not UTF-8.
+/// Returns whether BERT drops the character c: categories Cc, Cf, Cn, Co, Cs, and the replacement
+/// for bytes that are not UTF-8.
 bool is_dropped(char32_t c) {
   switch (category(c)) {
     case UTF8PROC_CATEGORY_CC:
@@ -47,7 +48,7 @@ bool is_dropped(char32_t c) {
   }
 }
 
-/// Returns whether the character is punctuation. Unlike in Unicode, every ASCII character that is
+/// Returns whether the character c is punctuation. Unlike in Unicode, every ASCII character that is
 /// neither letter nor digit counts.
 bool is_punctuation(char32_t c) {
   if (c < 0x80)
@@ -67,7 +68,7 @@ bool is_punctuation(char32_t c) {
   }
 }
 
-/// Returns whether the character is in one of the blocks of Chinese characters that BERT lists.
+/// Returns whether the character c is in one of the blocks of Chinese characters that BERT lists.
 bool is_chinese(char32_t c) {
   constexpr std::array<std::array<char32_t, 2>, 8> kBlocks = {{{0x4e00, 0x9fff},
                                                                {0x3400, 0x4dbf},
@@ -109,7 +110,7 @@ class BasicSplitter {
   }
 
  private:
-  /// Appends the character to the current word, in lower case and without accents.
+  /// Appends the character c to the current word, in lower case and without accents.
   void append_plain(char32_t c) {
     if (c < 0x80) return append_part(static_cast<utf8proc_int32_t>(c));
     std::array<utf8proc_int32_t, 32> parts{};

@@ -11,7 +11,8 @@ using UseToken = std::function<void(std::string_view)>;
 
 /// Splits English text into words: A-Z become a-z, and every "<br />" a blank. A token is a maximal
 /// run of bytes a-z, 0-9 and ', without apostrophes at its ends, if anything is left. All other
-/// bytes separate words, including those of other alphabets and of invalid UTF-8.
+/// bytes separate words, including those of other alphabets and of invalid UTF-8. use: called with
+/// each token.
 void split_words(std::string_view text, const UseToken& use);
 
 /// Returns whether the text `word` is a single word for split_words(), unchanged.
@@ -21,7 +22,7 @@ bool is_word(std::string_view word);
 /// google-research/bert, tokenization.py, BasicTokenizer). Drops control characters, removes
 /// accents and converts to lower case. Blanks separate words; punctuation and Chinese characters
 /// are words of their own. Every "<br />" becomes a blank first. Bytes that are not UTF-8 are
-/// dropped.
+/// dropped. use: called with each word.
 void split_basic(std::string_view text, const UseToken& use);
 
 /// Splits a word into WordPieces: the longest piece of the vocabulary at the start of the word,

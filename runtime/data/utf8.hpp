@@ -15,8 +15,8 @@ Utf8Character first_character(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
-/// Returns whether the character is safe to print on a terminal: not a control character, without
-/// effect on the writing direction, and of non-zero width.
+/// Returns whether the character with this code point is safe to print on a terminal: not a control
+/// character, without effect on the writing direction, and of non-zero width.
 bool is_printable(char32_t code);
 
 }  // namespace cudp

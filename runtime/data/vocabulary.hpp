@@ -48,7 +48,7 @@ class Vocabulary {
  public:
   Vocabulary() = default;
   /// Throws Error unless the words are distinct, and the number of words and special ids is at most
-  /// kMaxWords.
+  /// kMaxWords. marks: which special ids there are.
   Vocabulary(std::vector<std::string> words, Marks marks);
 
   const std::vector<std::string>& words() const { return words_; }
@@ -86,10 +86,12 @@ bool is_listable(std::string_view word);
 /// Reads a word list, one word per line; if a line has a tab (e.g. in front of a count), the tab
 /// and the text after it are ignored. Throws InputError if a line has an empty word, one with
 /// blanks or control characters, or a word that occurred before, and if the file has no words.
+/// reader: the file.
 std::vector<std::string> read_words(ByteReader& reader);
 
 /// Throws InputError if the number of words, `count`, and the number of special ids add up to more
-/// than kMaxWords. source: origin of the words, for the message.
+/// than kMaxWords. source: origin of the words, for the message. marks: which special ids there
+/// are.
 void check_word_count(std::size_t count, Marks marks, const std::string& source);
 
 }  // namespace cudp

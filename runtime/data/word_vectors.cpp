@@ -17,8 +17,11 @@
 namespace cudp {
 namespace {
 
+/// Maximum size of a file of word vectors [bytes].
 constexpr std::uint64_t kLongestTable = std::uint64_t{8} << 30;
+/// Maximum length of a word vector.
 constexpr int kMaxColumns = 4096;
+/// Root mean square to which projected word vectors are scaled (turned()).
 constexpr double kRootMeanSquare = 0.4;
 
 /// Parses the numbers of a line of GloVe's format, which follow the word and a blank, and appends
@@ -37,7 +40,7 @@ int append_numbers(std::string_view line, std::vector<float>& values) {
 }
 
 /// Reads GloVe's text format. A first line of two numbers, which word2vec and fastText write, is
-/// skipped.
+/// skipped. text: the file's content. source: name of the file, for messages.
 VectorTable read_glove(std::string_view text, const std::string& source) {
   const auto reader =
       memory_bytes(source, {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});

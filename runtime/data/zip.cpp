@@ -15,17 +15,25 @@
 namespace cudp {
 namespace {
 
+/// Signatures, the first four bytes, of the records of a ZIP file: a member's header before its
+/// content, its entry in the directory, the end of the directory, and the last one's two ZIP64
+/// forms (record and locator).
 constexpr std::uint32_t kLocalHeader = 0x04034b50;
 constexpr std::uint32_t kDirectoryEntry = 0x02014b50;
 constexpr std::uint32_t kEnd = 0x06054b50;
 constexpr std::uint32_t kWideEnd = 0x06064b50;
 constexpr std::uint32_t kWideLocator = 0x07064b50;
+/// Sizes of these records, without their parts of variable length [bytes].
 constexpr std::size_t kLocalSize = 30, kEntrySize = 46, kEndSize = 22, kWideEndSize = 56,
                       kLocatorSize = 20;
+/// Maximum size of the directory [bytes].
 constexpr std::uint64_t kLargestDirectory = std::uint64_t{16} << 20;
 constexpr std::uint32_t kInExtra = 0xffffffff;  // this size or offset is in the extra field instead
+/// Identifier of the extra field with 64-bit sizes and offsets.
 constexpr std::uint16_t kWideExtra = 1;
+/// Compression methods: none, and deflate.
 constexpr std::uint16_t kStored = 0, kDeflated = 8;
+/// Flag of an encrypted member.
 constexpr std::uint16_t kEncrypted = 1;
 
 /// Reads a little-endian number of type T at offset `at`. Requires that all its bytes are within
@@ -43,7 +51,8 @@ T number_at(std::span<const std::uint8_t> bytes, std::size_t at) {
   bad_input(bytes.name(), "byte " + std::to_string(at), expected, found);
 }
 
-/// Throws InputError unless the file has bytes [at, at + size).
+/// Throws InputError unless the file `bytes` has at least at + size bytes. what: description of
+/// these bytes, for the message.
 void need(const RandomAccessBytes& bytes, std::uint64_t at, std::uint64_t size, const char* what) {
   if (at > bytes.size() || size > bytes.size() - at)
     refuse(bytes, at, std::to_string(size) + " bytes of " + what, "the end of the file");
@@ -302,7 +311,8 @@ void ZipArchive::read_directory(const Directory& directory) {
 }
 
 /// Reads the 64-bit sizes and offsets that the directory entry leaves to its extra field, in the
-/// order of the standard.
+/// order of the standard. member: the entry, whose sizes and offset are set. extra: its extra
+/// field.
 void ZipArchive::read_wide_sizes(Member& member, std::span<const std::uint8_t> extra) const {
   while (extra.size() >= 4) {
     const auto kind = number_at<std::uint16_t>(extra, 0);

@@ -44,7 +44,8 @@ std::span<const std::uint32_t> BatchDraws::draw(std::uint64_t step, const Draw& 
 
 /// Draws a batch in which each example is drawn independently of the others (Poisson or importance
 /// sampling). Writes the examples' sampling indices (Numbering), relative to numbering_.begin(), to
-/// drawn_. norms: stored gradient norm of each example, for importance sampling.
+/// drawn_. norms: stored gradient norm of each example, for importance sampling. draw: Poisson or
+/// Candidates (importance sampling).
 void BatchDraws::draw_each(std::uint64_t step, const Draw& draw, std::span<const float> norms) {
   const auto* const poisson = std::get_if<Poisson>(&draw);
   const auto* const candidates = std::get_if<Candidates>(&draw);

@@ -36,14 +36,15 @@ class BatchDraws {
   /// (64 MB). The batch of a single step may be larger.
   static constexpr std::uint64_t kMaxAllocated = std::uint64_t{1} << 24;
 
-  /// Keeps references to `data` and `team`.
+  /// Keeps references to `data` and `team`. generator: kind of random generator. key: the run's
+  /// random key. team: threads that draw.
   BatchDraws(const Dataset& data, Generator generator, SharedKey key, ThreadTeam& team);
 
   const Numbering& numbering() const { return numbering_; }
 
   /// Draws the batch of a step. Returns the indices of its examples, ascending; they stay valid
   /// until the next call. norms: stored gradient norm of every example, needed for importance
-  /// sampling only.
+  /// sampling only. draw: how the batch is drawn.
   std::span<const std::uint32_t> draw(std::uint64_t step, const Draw& draw,
                                       std::span<const float> norms = {});
 

@@ -177,8 +177,8 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
   virtual ~Engine() = default;
 
-  /// Loads the training set into the device's memory. The training set must outlive the engine.
-  /// Throws InputError if its examples do not have the shape that the network expects.
+  /// Loads `train`, the training set, into the device's memory. The training set must outlive the
+  /// engine. Throws InputError if its examples do not have the shape that the network expects.
   virtual void load(const Dataset& train) = 0;
 
   /// Sets the state of the training. If state.norms is empty, the stored norms stay as they are.

@@ -21,7 +21,8 @@ struct LayerEdges {
 /// Returns for each layer the edges (arrays of activations between layers) that it reads and
 /// writes. layers[0] is the input layer, which only writes edge 0; layers[i] computes
 /// network.layers[i - 1]. A layer works in place (overwrites its input) if its works_in_place() is
-/// true and the layer before it does not need its own output in the backward pass.
+/// true and the layer before it does not need its own output in the backward pass. Layers: list of
+/// pointers to layers.
 template <class Layers>
 std::vector<LayerEdges> edges_of(const Network& network, const Layers& layers) {
   std::vector<LayerEdges> all(1);

@@ -14,7 +14,7 @@ namespace cudp {
 ReleasedValue released_sum(std::uint64_t step, double grid, float noise_std);
 
 /// Passes the indices of the examples that a step drew, ascending, to the release observer, if
-/// there is one and it may receive secrets. Otherwise does nothing.
+/// there is one and it may receive secrets. Otherwise does nothing. draw: how the step drew them.
 void show_batch(ReleaseObserver* release_observer, std::uint64_t step, const Draw& draw,
                 std::span<const std::uint32_t> examples);
 

@@ -18,7 +18,7 @@ std::vector<float> scatter_on_cpu(const Dataset& images, int threads, const Work
 
 /// Returns the scattering features (fixed wavelet features) of every image, computed on a CUDA
 /// device: [number of images, size of scattered_shape(shape)]. Throws Error if this build does not
-/// support CUDA, or this machine has no device that can be used.
+/// support CUDA, or this machine has no device that can be used. done: progress callback.
 std::vector<float> scatter_on_cuda(const Dataset& images, const WorkDone& done, int device = 0);
 
 }  // namespace cudp

@@ -16,6 +16,7 @@ struct Arithmetic {
   int norm_block = 0;
 };
 
+/// How CPU kernels add up the squares of a gradient.
 inline constexpr Arithmetic kCpuArithmetic{.norm_chains = 8, .norm_block = 1024};
 /// How CUDA adds up the squares of a gradient, also if products are computed in TF32. There is no
 /// margin for the relative error 2^-11 of numbers rounded to TF32, because terms that cancel could
@@ -52,13 +53,15 @@ double min_clip_norm(const Network& network, Clipping clipping);
 /// For gradients that are transformed first (kernels/contribution/coordinates_math.hpp), with |m /
 /// scale| <= shift, e is the error of the norm of the transformed gradient w (a dense layer's is
 /// never too small). w is computed again for the sum, with roundings of numbers as large as |w| +
-/// |m / scale|: 8 u (1 + shift) replaces 4 u.
+/// |m / scale|: 8 u (1 + shift) replaces 4 u. arithmetic: how the engine adds up the squares of a
+/// norm.
 double sensitivity_rounding_error(const Network& network, const Arithmetic& arithmetic,
                                   double shift = 0.0);
 
 /// Returns the L2 sensitivity to which the noise is scaled: the largest change of the sum that an
 /// engine computes if one example is added or removed. It includes the effects of all roundings.
-/// bound: bounds on what one example adds, before rounding.
+/// bound: bounds on what one example adds, before rounding. arithmetic: how the engine adds up the
+/// squares of a norm.
 double sensitivity(const ContributionBound& bound, const Network& network,
                    const Arithmetic& arithmetic);
 

@@ -20,6 +20,7 @@
 namespace cudp {
 namespace {
 
+/// Versions of the ONNX file format and of its set of operators that are written.
 constexpr std::int64_t kIrVersion = 8;
 constexpr std::int64_t kOpset = 17;
 

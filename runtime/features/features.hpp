@@ -18,7 +18,7 @@ namespace cudp {
 struct FeatureSettings {
   /// Normalisation of each example by itself (by its norm, say), before any other transform.
   Normalise normalise = Normalise::none;
-  Features kind = Features::none;
+  Features kind = Features::none;  ///< the transform after the normalisation
   int groups = 0;  ///< number of groups of channels to normalise within each example; 0: none
   /// Whether channels are standardised with noisy means and variances of the whole training set,
   /// which costs privacy, instead of being normalised within each example (`groups`).

@@ -18,6 +18,7 @@
 namespace cudp {
 namespace {
 
+/// Number of examples that a thread processes at a time.
 constexpr std::size_t kTask = 256;
 
 /// Returns the scattering order (0, 1 or 2) of a channel. Each colour has one channel of order 0,
@@ -36,12 +37,16 @@ double usual_size(std::size_t channel) {
   return kSizes[order_of(channel)];
 }
 
-/// Returns the norm that rows of statistics are clipped to: somewhat more than the norm of a row of
-/// typical channels. A row has two numbers per channel, each divided by its typical value.
+/// Returns the norm to which an example's row of statistics is clipped. It is somewhat more than
+/// the norm of a row of typical channels. A row has two numbers per channel (moments_of()), each
+/// divided by its typical value. channels: number of channels.
 double largest_row(std::size_t channels) { return 2.0 * std::sqrt(static_cast<double>(channels)); }
 
-/// Computes an example's row of statistics: mean and mean square of each channel, divided by their
-/// typical values (usual_size()) and by largest_row().
+/// Computes the statistics of one example, the mean and the mean square of each channel, and writes
+/// them to `row`: first the means of all channels, then all mean squares, 2 x channels numbers.
+/// Each channel's values are divided by their typical size (usual_size()) before that, and each
+/// statistic is divided by largest_row(), so that the row of a typical example has a norm below 1.
+/// example: its pixels, [channels][pixels].
 void moments_of(std::span<const float> example, std::span<double> row) {
   const std::size_t channels = row.size() / 2;
   const std::size_t pixels = example.size() / channels;

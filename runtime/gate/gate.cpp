@@ -14,6 +14,8 @@
 namespace cudp {
 namespace {
 
+/// noise_grid() chooses a grid so fine that the standard deviation of the noise is at least this
+/// multiple of it.
 constexpr double kMinS = 0x1p20;
 constexpr std::size_t kAtOnce = 1 << 16;  // numbers drawn in one call; a multiple of 128
 

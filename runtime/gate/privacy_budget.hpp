@@ -40,9 +40,10 @@ class PrivacyBudget : public ReleaseAuthority {
   /// spent more than its budget, std::logic_error if it lacks a release that was charged already.
   void plan(privacy::Ledger ledger);
 
-  /// Approves or refuses a release. A release without an index needs a charge in the ledger, of the
-  /// same mechanism, that no earlier release has used. After a lost key was replaced, none of these
-  /// charges is available, because it is unknown which of them were used under the old key.
+  /// Returns whether a release may be made. A release without an index needs a charge in the
+  /// ledger, of the same mechanism, that no earlier release has used. After a lost key was
+  /// replaced, none of these charges is available, because it is unknown which of them were used
+  /// under the old key.
   bool admit(const Charge& charge) override;
   /// Charges the release with this index, unless it was charged under the current key before.
   /// Returns true if it may be made; then the ledger on disk has the charge. Returns false if the

@@ -272,8 +272,9 @@ std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
   return steps - plan_.before.size();
 }
 
-/// Bounds epsilon for k units of privacy together, by counting k times as many examples as one unit
-/// has.
+/// Returns bounds on epsilon for k units of privacy together, computed by counting k times as many
+/// examples as one unit has. Returns the reason why there is no table if releases depend on earlier
+/// ones.
 std::optional<privacy::Groups> EngineMethod::groups(const privacy::Ledger& ledger) const {
   if (!is_fixed_ahead())
     return privacy::Groups{.bounds = {},

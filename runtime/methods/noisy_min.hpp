@@ -44,8 +44,8 @@ std::vector<std::size_t> noisy_smallest(std::span<const double> scores, std::siz
                                         const RandomStream& stream,
                                         ReleaseObserver* release_observer = nullptr);
 
-/// Number of random 32-bit words of digits per score: the first digits of a uniform U in (0, 1),
-/// for quick_noisy_order, and all digits, for exact_noisy_order.
+/// Numbers of random 32-bit words per score, the digits of a uniform U in (0, 1):
+/// quick_noisy_order() reads the first kFirstDigits words only, exact_noisy_order() all kAllDigits.
 inline constexpr std::size_t kFirstDigits = 2;
 inline constexpr std::size_t kAllDigits = 26;
 

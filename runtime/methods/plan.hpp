@@ -66,13 +66,14 @@ struct PrivacyPlan {
   double sensitivity = 0.0;
   /// sigma: standard deviation of the noise / sensitivity, for steps with scale 1.
   double noise_multiplier = 0.0;
-  /// Noise of the steps, if it is not the same in all: consecutive spans, the last of which ends at
-  /// `steps`. Fixed before training starts, so the composition is not adaptive. Empty: scale 1.
+  /// Factors on the noise multiplier: consecutive spans of steps with the same factor (scale), the
+  /// last of which ends at `steps`. Empty if all steps have scale 1. Fixed before training starts,
+  /// so the composition is not adaptive.
   std::vector<NoiseSpan> noise;
   /// Maximum number of noisy sums that the whole run releases at the start of epochs, in addition
-  /// to those of steps; and the noise multiplier of these sums.
+  /// to those of steps.
   std::uint64_t epoch_releases = 0;
-  double epoch_noise = 0.0;
+  double epoch_noise = 0.0;  ///< noise multiplier of the sums at the start of epochs
   /// Epsilon that was spent on releasing a noisy number of examples; 0 if the number is public. All
   /// other fields concern the rest of the budget.
   double count_epsilon = 0.0;

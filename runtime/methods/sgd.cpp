@@ -11,8 +11,11 @@
 namespace cudp {
 namespace {
 
+/// Clipping norm with which a step is tried first. If a gradient was clipped, the step is repeated
+/// with a norm that is kGrowth times as large.
 constexpr float kFirstClipNorm = 64.0f;
 constexpr float kGrowth = 2.0f;
+/// Key of a checkpoint's field.
 constexpr const char* kComparedWith = "compared_with";
 
 PrivacyPlan sgd_plan(MethodContext context) {

@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxAtOnce = std::size_t{1} << 28;  // numbers or bytes per call
 constexpr int kWaiting = 7;  // tag of a message to rank 0 from a rank that waits
+/// Time for which rank 0 collects the messages of waiting ranks (name_missing_ranks()).
 constexpr auto kReportTime = std::chrono::seconds(2);
 
 std::string host_name() {

@@ -10,9 +10,9 @@
 namespace cudp {
 
 // Names of the pages in release/.
-inline constexpr const char* kReportPage = "report.html";
-inline constexpr const char* kPrivacyText = "PRIVACY.txt";
-inline constexpr const char* kModelCard = "README.md";
+inline constexpr const char* kReportPage = "report.html";   ///< the run's report
+inline constexpr const char* kPrivacyText = "PRIVACY.txt";  ///< the privacy statement
+inline constexpr const char* kModelCard = "README.md";      ///< the model card
 
 /// Contents of the files of a run from which its report pages (report, privacy statement, model
 /// card) are made. The text of a file that does not exist is empty.

@@ -7,6 +7,7 @@
 namespace cudp::page {
 namespace {
 
+/// Length of the lines of a text file [characters].
 constexpr std::size_t kTextWidth = 80;
 
 /// Returns the number of characters of a UTF-8 text.

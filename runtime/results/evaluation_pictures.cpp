@@ -11,6 +11,7 @@ namespace {
 
 /// Maximum number of classes for which the legend names the curves.
 constexpr int kMaxNamedClasses = 2 * kLineColours;
+/// Maximum length of a class's name in a picture [bytes].
 constexpr std::size_t kMaxNameBytes = 24;
 /// Largest number of classes for which the cells of the confusion matrix show counts.
 constexpr int kMaxCountedClasses = 20;

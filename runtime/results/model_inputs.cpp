@@ -19,6 +19,7 @@ constexpr const char* kFeatureNames = "feature-names";
 // Values that the network's outputs -1 and 1 stand for, for readers that do not parse the schema.
 constexpr const char* kTargetMin = "target-min";
 constexpr const char* kTargetMax = "target-max";
+/// Factor and summand with which the bytes of an image become the network's inputs.
 constexpr const char* kPixelScale = "pixel-scale";
 constexpr const char* kPixelShift = "pixel-shift";
 

@@ -13,6 +13,7 @@
 namespace cudp {
 namespace {
 
+/// Number of rows whose lines one thread writes at a time.
 constexpr std::size_t kRowsOfPart = 1024;
 
 bool needs_quotes(std::string_view text) {

@@ -14,7 +14,9 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
+/// Key of the model file's metadata: SHA-256 of the file of word vectors.
 constexpr const char* kDigest = "embedding-sha256";
+/// Options for texts that the model file's metadata has, each under its key.
 constexpr std::array kStored = {"tokens",           "keep",           "tokenizer",      "embedding",
                                 "embedding-tensor", "embedding-dims", "store-embedding"};
 

@@ -20,10 +20,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// First bytes of a checkpoint of this version of the format, and of every version.
 constexpr std::string_view kMagic = "cudp checkpoint 9\n";
 constexpr std::string_view kAnyMagic = "cudp checkpoint ";
+/// Start of the name of a checkpoint's file. The number of the step follows.
 constexpr std::string_view kPrefix = "checkpoint-";
+/// Number of checkpoints that are kept; older ones are removed.
 constexpr std::size_t kKept = 2;
+/// Purpose of the file, which its authentication code covers.
 constexpr std::string_view kPurpose = "checkpoint";
 
 /// Name under which a checkpoint's arrays include the noisy statistics for features.

@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
+/// Purpose of the file of figures, which its authentication code covers.
 constexpr std::string_view kFigures = "figures of held-out rows";
 
 /// Returns the path of the file that keeps the noisy figures of held-out rows from their release

@@ -11,6 +11,7 @@
 namespace cudp {
 namespace {
 
+/// Minimum time between two updates of the file that only show progress.
 constexpr auto kRewrite = std::chrono::seconds(1);
 
 double seconds_since_1970() {

@@ -15,18 +15,21 @@ namespace cudp {
 namespace {
 
 // Numbers from bench/results/tables.md.
+/// Number of steps from which the number of epochs is computed.
 constexpr double kTableSteps = 500.0;
+/// Maximum number of epochs.
 constexpr std::int64_t kMaxEpochs = 100;
+/// Decay of the average of the weights that is released (option --ema).
 constexpr double kTableAverage = 0.99;
 
 /// Constants of the rule for linear models of tables (choose_for_table()); classification and
 /// regression have different ones.
 struct TaskNumbers {
-  double max_travel;  ///< maximum path length of the weights: sum over the steps of learning rate
-                      ///< times clipping norm
-  double travel;      ///< path length of the weights per unit of signal-to-noise ratio
-  double min_clip;
-  double max_clip;
+  double max_travel;   ///< maximum path length of the weights: sum over the steps of learning rate
+                       ///< times clipping norm
+  double travel;       ///< path length of the weights per unit of signal-to-noise ratio
+  double min_clip;     ///< smallest clipping norm
+  double max_clip;     ///< largest clipping norm
   double clip;         ///< clipping norm per unit of signal-to-noise ratio
   double adam_travel;  ///< sum of the learning rates of all steps, for adam and adamw
 };

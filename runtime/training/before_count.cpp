@@ -27,12 +27,13 @@ constexpr double kMostBatches = 4096.0;
 /// Largest number of examples that the search considers. It considers fewer if a training had more
 /// than 2^22 steps.
 constexpr double kMostExamples = 0x1p32;
+/// Largest number of steps of a training that the search considers.
 constexpr double kMostSteps = 0x1p22;
 /// Maximum number of privacy plans that are made to find out for which numbers of examples --sigma
 /// suffices.
 constexpr int kMostPlans = 200;
 
-/// A range of numbers of examples, both ends included.
+/// A range of possible numbers of training examples, both ends included.
 struct Counts {
   double low = 1.0;
   double high = 1.0;

@@ -17,7 +17,8 @@
 namespace cudp {
 namespace {
 
-/// Returns work(). Rethrows std::domain_error, which the privacy accountant throws, as BudgetError.
+/// Returns work(). Rethrows std::domain_error and std::invalid_argument, which the privacy
+/// accountant throws, as BudgetError.
 template <class Work>
 auto planned(const Work& work) {
   try {

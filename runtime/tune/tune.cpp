@@ -40,6 +40,8 @@ namespace {
 
 using TuneJson = nlohmann::ordered_json;
 
+/// Names of the files in the tuning's private folder: the request, the plan, the random key, and
+/// the scores.
 constexpr const char* kSettings = "tune.toml";
 constexpr const char* kPlan = "tuning.json";
 constexpr const char* kKey = "tuning-key";
@@ -54,9 +56,10 @@ constexpr std::string_view kNoTime[] = {"lr",           "clip",     "epochs",   
                                         "momentum",     "beta1",    "beta2",        "weight-decay",
                                         "schedule",     "final-lr", "warmup",       "decay-every",
                                         "decay-factor", "ema",      "class-weights"};
-/// Candidates that differ in other settings are timed, at most kMaxTimed of them. Duration of each
-/// measurement [seconds].
+/// Duration of the measurement of one candidate's speed [seconds].
 constexpr double kTimedSeconds = 0.2;
+/// Maximum number of candidates that are timed. Only candidates that differ in settings other than
+/// kNoTime are timed separately.
 constexpr std::size_t kMaxTimed = 16;
 /// Name of the field in tuning.json with the noisy number of examples.
 constexpr const char* kNoisySize = "noisy_size";

@@ -13,11 +13,13 @@
 namespace cudp::verify {
 namespace {
 
+/// First bytes of a PNG file.
 constexpr std::string_view kSignature = "\x89PNG\r\n\x1a\n";
 /// Kinds of PNG chunks that may occur besides IHDR, IDAT and IEND, each at most once, with their
 /// largest sizes [bytes]. All are too small to hide a text.
 constexpr std::pair<std::string_view, std::size_t> kOthers[] = {
     {"PLTE", 768}, {"tRNS", 256}, {"bKGD", 6}, {"sBIT", 4}, {"gAMA", 4}, {"pHYs", 9}};
+/// Size of the content of the chunk IHDR [bytes].
 constexpr std::size_t kHeaderSize = 13;
 constexpr std::uint32_t kMaxSide = 16384;  // [pixels]
 

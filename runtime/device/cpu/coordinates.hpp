@@ -17,7 +17,8 @@ class PackedCoordinates {
   explicit PackedCoordinates(const CpuLayout& layout);
 
   /// Computes the arrays of coordinate-wise clipping from the mean m and the standard deviation s
-  /// of each gradient coordinate, [d]. The result does not depend on the number of threads.
+  /// of each gradient coordinate, [d]. The result does not depend on the number of threads. team:
+  /// threads that compute.
   Coordinates refresh(const std::vector<float>& mean, const std::vector<float>& deviation,
                       ThreadTeam& team);
 

@@ -202,8 +202,9 @@ class CpuEngine final : public Engine {
     update(recipe, step, scalars);
   }
 
-  /// Returns how each gradient of a step's batch is added: clipped, as accepted by importance
-  /// sampling, or clipped coordinate-wise.
+  /// Returns how each gradient of the batch of step number `step` is added: clipped, as accepted by
+  /// importance sampling, or clipped coordinate-wise. scalars: those of the step. inverse_grid: 1 /
+  /// grid, where the grid is the power of two to whose multiples the summands are rounded.
   GradientUse use_of(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                      float inverse_grid) {
     if (const auto* const clipped = std::get_if<ClippedGradient>(&recipe.contribution))
@@ -215,7 +216,8 @@ class CpuEngine final : public Engine {
                        state_.norms.data(), inverse_grid};
   }
 
-  /// Computes the sum of the contributions of the batch's examples, and writes it to sum_.
+  /// Computes the sum of the contributions of the batch's examples, and writes it to sum_. use: how
+  /// each gradient is added. grid: the power of two to whose multiples the summands are rounded.
   void add_up(const GradientUse& use, double grid) {
     seen_ = {};
     const std::size_t ordinary = canaries_.ordinary(batch_);
@@ -260,8 +262,7 @@ class CpuEngine final : public Engine {
   }
 
   /// Computes the sum of the contributions of examples that are not audit canaries, and writes it
-  /// to sum_.
-  /// examples: indices in *batch_data_.
+  /// to sum_. examples: indices in *batch_data_. use: how each gradient is added.
   void add_by_workers(std::span<const std::uint32_t> examples, const GradientUse& use) {
     const std::size_t chunk = to_size(layout_.chunk);
     const std::size_t n = examples.size();
@@ -296,7 +297,8 @@ class CpuEngine final : public Engine {
           grid * static_cast<double>(sum_[to_size(layout_.storage.packed_offset[j])]));
   }
 
-  /// Adds noise to the sum and writes the result to released_.
+  /// Adds noise to the sum and writes the result to released_. step: the step's number. scalars:
+  /// those of the step. grid: the sum counts multiples of it.
   void release(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                double grid) {
     const ReleasedValue what = released_sum(step, grid, scalars.noise_std);
@@ -378,7 +380,8 @@ class CpuEngine final : public Engine {
     return static_cast<std::int64_t>(network_.parameter_count);
   }
 
-  /// Returns the arguments for the update of the i-th range of parameters.
+  /// Returns the arguments for the update of the i-th range of parameters. recipe, scalars: those
+  /// of the step.
   UpdateArgs update_args(const StepRecipe& recipe, const StepScalars& scalars, std::size_t i) {
     const auto* const transformed = std::get_if<TransformedGradient>(&recipe.contribution);
     const auto optional = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };

@@ -29,6 +29,7 @@ inline constexpr int kMaxChunk = 64;
 
 /// The lengths of arrays are padded to a multiple of this many floats, the widest SIMD register.
 inline constexpr int kColumnBlock = 16;
+/// Returns n, rounded up to a multiple of kColumnBlock.
 inline std::int64_t padded(std::int64_t n) {
   return (n + kColumnBlock - 1) / kColumnBlock * kColumnBlock;
 }
@@ -124,6 +125,7 @@ class CpuLayer {
   /// Whether the layer stores the whole parameter gradient of one example at a time. gradient() and
   /// add() are then called for one example after the other, wherever the layer is in the network.
   virtual bool stores_example_gradient() const { return false; }
+  /// Whether the layer can overwrite its input with its output, so that both have the same memory.
   virtual bool works_in_place() const { return false; }
   /// Whether backward() reads the output of this layer's forward(). If so, the next layer must not
   /// overwrite it (work in place).
@@ -132,11 +134,14 @@ class CpuLayer {
   /// for the first layer with parameters, whose input needs no gradient.
   virtual bool needs_backward() const { return false; }
   /// Minimum number of examples that a thread should process at once. With fewer, the layer's
-  /// matrix products would have too few rows to be fast.
+  /// matrix products would have too few rows to be fast. The largest number of all layers counts.
   virtual int min_in_flight() const { return 4; }
+  /// Width of the border of zeros [pixels] that the layer needs around its input image in memory,
+  /// e.g. the padding of a convolution.
   virtual int input_border() const { return 0; }
-  /// Whether the layer, if it is the first one of the network, expects its input without padding
-  /// channels, as images are in the data set.
+  /// Whether the layer, if it is the first one of the network, reads its input without padding
+  /// channels, so that a pixel has exactly its own channels, as in the data set. Otherwise the
+  /// channels of each pixel are padded to whole SIMD registers.
   virtual bool takes_unpadded_input() const { return false; }
   /// Whether the layer, if it is the first one of the network, can read table rows in compact form
   /// (CodedRows) instead of dense rows.
@@ -222,7 +227,7 @@ class WholeGradientLayer : public CpuLayer {
  protected:
   /// Reserves memory for an example's parameter gradient. A derived class must call it in
   /// reserve(). packed, size: offset and number of floats of the layer's parameters in the packed
-  /// weights.
+  /// weights. storage: the memory that the layers reserve.
   void reserve_gradient(Storage& storage, std::int64_t packed, std::int64_t size) {
     packed_ = packed;
     size_ = size;
@@ -230,7 +235,8 @@ class WholeGradientLayer : public CpuLayer {
   }
   float* gradient_memory(Workspace& w) const;
   /// Writes one example's parameter gradient to `out`, in the order of the packed weights,
-  /// including all padding.
+  /// including all padding. w: the memory of the thread that has the example. example: index among
+  /// the examples that are processed at once.
   virtual void make_gradient(Workspace& w, int example, float* out) const = 0;
 
  private:

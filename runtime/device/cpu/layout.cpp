@@ -64,7 +64,8 @@ class LayoutBuilder {
   /// Adds the edge to which layer number `maker` writes its output, of shape `s`. The border is as
   /// wide as the layer that reads the edge requires; layers that work in place (overwrite their
   /// input) do not count as readers. Channels are padded to whole SIMD registers, except for an
-  /// input that the first layer reads unpadded.
+  /// input that the first layer reads unpadded. is_sequence: whether the output has one entry per
+  /// word of a text.
   void add_edge(const Shape& s, bool is_sequence, std::size_t maker) {
     const auto& layers = l_.layers;
     std::size_t reader = maker + 1;
@@ -96,7 +97,7 @@ class LayoutBuilder {
           e.keeps_gradients ? l_.storage.kept_gradients : l_.storage.gradients, e.size());
   }
 
-  /// Lists the ranges of an edge that no layer writes: before the first row of an image, between
+  /// Lists the ranges of the edge e that no layer writes: before the first row of an image, between
   /// rows, and after the last one. They must stay zero.
   void add_zeros(const CpuEdge& e) {
     const ImageLayout& l = e.layout;

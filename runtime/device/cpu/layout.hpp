@@ -8,7 +8,8 @@
 
 namespace cudp::cpu {
 
-/// Range of floats in the memory of one example's activations.
+/// Range of floats in the memory of one example's activations. CpuLayout::zeros lists those that
+/// must be 0.
 struct ValueRange {
   std::int64_t first = 0;
   std::int64_t count = 0;

@@ -26,7 +26,8 @@ class LinearSum {
   static bool fits(const Network& network);
 
   /// class_weights: weight of each class, in [0, 1]; empty if all are 1. Keeps references to its
-  /// arguments.
+  /// arguments. network: the linear model. layout: its memory layout. kernels: those for this CPU.
+  /// threads: number of threads that will call the kernels.
   LinearSum(const Network& network, const CpuLayout& layout, const CpuKernels& kernels,
             std::span<const float> class_weights, int threads);
 
@@ -35,7 +36,7 @@ class LinearSum {
   /// the grid, the power of two 1 / use.inverse_grid. The result does not depend on the number of
   /// threads. data: any data set without texts. examples: indices of the batch's examples.
   /// parameters: [d], weights and bias. Unless `diagnostics` is null, adds the examples' losses,
-  /// gradient norms and counts, which are private, to *diagnostics.
+  /// gradient norms and counts, which are private, to *diagnostics. team: threads that compute.
   void add_up(const Dataset& data, std::span<const std::uint32_t> examples,
               std::span<const float> parameters, const AddClipped& use, ThreadTeam& team,
               std::int64_t* sum, Diagnostics* diagnostics);
@@ -52,13 +53,16 @@ class LinearSum {
   };
 
   /// Chooses the layout of the threads' sums and copies the weights. coded: description of table
-  /// rows in compact form; empty if rows are stored as floats or bytes.
+  /// rows in compact form; empty if rows are stored as floats or bytes. parameters: [d], weights
+  /// and bias.
   void prepare(const CodedRows& coded, std::span<const float> parameters);
   /// Adds the clipped gradients of one group of examples, described by `of`, to a thread's 32-bit
-  /// sums.
+  /// sums. coded: description of table rows in compact form; empty if rows are stored as floats or
+  /// bytes. units: the thread's sums.
   void add(const Dataset& data, const CodedRows& coded, const LinearExamples& of,
            std::int32_t* units) const;
   /// Adds up the sums of all threads, writes the result to `sum`, and sets the threads' sums to 0.
+  /// coded: description of table rows in compact form; empty if rows are stored as floats or bytes.
   void collect(const CodedRows& coded, std::int64_t* sum);
 
   const Network& network_;

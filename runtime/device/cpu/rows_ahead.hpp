@@ -27,6 +27,7 @@ class RowsAhead {
 
   /// Makes an object for a training set. Returns null if its features are in memory, or if its file
   /// cannot be read ahead. Keeps references to `train` and `draws`. settings: those of the engine.
+  /// limits: sizes that decide how many steps share a pass over the file.
   static std::unique_ptr<RowsAhead> open(const Dataset& train, BatchDraws& draws,
                                          const EngineSettings& settings,
                                          const StageLimits& limits = {});
@@ -70,9 +71,11 @@ class RowsAhead {
   RowsAhead(const Dataset& train, BatchDraws& draws, std::unique_ptr<RowReader> reader,
             std::unique_ptr<StagedSteps> staged);
 
-  /// Draws the batch of a step and starts to read its rows, unless that was done already.
+  /// Draws the batch of a step and starts to read its rows, unless that was done already. draw: how
+  /// the batch is drawn.
   Batch& begin(std::uint64_t step, const Draw& draw);
-  /// Draws the batch of a step, and determines where its rows are read.
+  /// Draws the batch of a step, and determines where its rows are read. draw: how the batch is
+  /// drawn. Writes the result to `batch`.
   void draw(Batch& batch, std::uint64_t step, const Draw& draw);
   /// Waits until the rows of a batch have been read, and checks that they are valid.
   void finish(Batch& batch);

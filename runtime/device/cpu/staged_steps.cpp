@@ -34,8 +34,10 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 17;
 /// Fewer steps than this do not share a pass.
 constexpr std::uint64_t kMinSteps = 8;
 
-/// Maximum number of steps whose rows are read ahead, and of their size [bytes].
+/// Maximum number of steps whose rows are read ahead.
 constexpr std::uint64_t kMaxAhead = 4;
+/// Maximum size of the rows that are read ahead [bytes]. The rows of one step are read ahead even
+/// if they are larger.
 constexpr std::uint64_t kAheadBytes = std::uint64_t{1} << 25;
 
 double expected_rows(const Dataset& train, double expected_batch) {

@@ -22,9 +22,10 @@ namespace cudp::cpu {
 struct StageLimits {
   /// Maximum number of rows that the steps of a pass draw together. Their indices are in memory.
   std::uint64_t rows = std::uint64_t{1} << 22;
-  /// Maximum size of the memory in which rows are collected before they are written, and minimum
-  /// size of the part of each step [bytes].
+  /// Maximum size of the memory in which the rows of all steps of a pass are collected before they
+  /// are written [bytes].
   std::uint64_t chunks = std::uint64_t{1} << 25;
+  /// Minimum size of one step's part of this memory [bytes].
   std::uint64_t min_chunk = std::uint64_t{1} << 14;
   /// Uses passes if the limits above allow them, even if reading row by row is faster, and waits
   /// for them.
@@ -51,7 +52,8 @@ struct StagePlan {
 
 /// Returns the plan for the rows of `train`, which are in a file. draw: how the steps draw.
 /// expected_batch: public expected batch size of all ranks together. steps: number of steps to
-/// come. delayed: whether the steps before the first pass are among them.
+/// come. delayed: whether the steps before the first pass are among them. limits: sizes that decide
+/// how many steps share a pass.
 StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_batch,
                      std::uint64_t steps, bool delayed = true, const StageLimits& limits = {});
 
@@ -71,7 +73,7 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
 class StagedSteps {
  public:
   /// Returns null if passes are not faster, or not possible on this disk. Keeps a reference to
-  /// `train`.
+  /// `train`. settings: those of the engine. limits: sizes that decide how many steps share a pass.
   static std::unique_ptr<StagedSteps> open(const Dataset& train, const EngineSettings& settings,
                                            const StageLimits& limits = {});
   ~StagedSteps();
@@ -102,7 +104,7 @@ class StagedSteps {
   const StagePlan& plan() const { return plan_; }
 
   /// Returns the group that has the rows of a step; null if none has. Starts passes for later
-  /// steps. A group must be kept until its rows have been read.
+  /// steps. A group must be kept until its rows have been read. draw: how the steps draw.
   std::shared_ptr<const Group> find(std::uint64_t step, const Draw& draw);
 
  private:

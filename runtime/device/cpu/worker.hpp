@@ -64,7 +64,8 @@ struct ExampleRecord {
 class Worker {
  public:
   /// class_weights: weight of each class, multiplied with an example's gradient; empty if there are
-  /// no weights. Keeps references to its arguments.
+  /// no weights. Keeps references to its arguments. layout: memory layout of the network. kernels:
+  /// those for this CPU.
   Worker(const CpuLayout& layout, const CpuKernels& kernels,
          std::span<const float> class_weights = {});
 
@@ -105,21 +106,25 @@ class Worker {
   void for_each_part(const Dataset& data, std::span<const std::uint32_t> examples,
                      const Weights& weights, const Body& body);
   void forward(int count);
-  /// Runs the forward and backward passes of `count` examples, which are processed at once, and
-  /// adds their gradients to the sum as `use` requires.
+  /// Runs the forward and backward passes of the first `count` examples of the workspace, which are
+  /// processed at once, and adds their gradients to the sum as `use` requires. Unless `records` is
+  /// null, writes the loss, norm etc. of example e of the workspace to records[e], e < count.
   void run_part(int count, const GradientUse& use, ExampleRecord* records);
-  /// Returns the array to which gradients are added; nullopt for MeasureNorm, which adds none.
+  /// Returns the array to which gradients are added; nullopt for MeasureNorm, which adds none. use:
+  /// how gradients are added.
   std::optional<GradientSum> sum_of(const GradientUse& use);
   void backward_together(int count);
   void backward_example(int example);
-  /// Computes the loss of an example and its gradient with respect to the logits. Returns the loss.
-  /// Multiplies the gradient by the weight of the example's class, with two exceptions: for
-  /// AddClipped, choose_factors() applies the weight after clipping, and AddWhole uses no weights.
+  /// Computes the loss of example number `example` of the workspace, and its gradient with respect
+  /// to the logits. Returns the loss. Multiplies the gradient by the weight of the example's class,
+  /// with two exceptions: for AddClipped, choose_factors() applies the weight after clipping, and
+  /// AddWhole uses no weights. use: how gradients are added.
   float begin_backward(int example, const GradientUse& use);
   float class_weight(int example) const;
-  /// Computes the factors by which an example's gradient is multiplied in the sum, one per layer;
-  /// for AddClipped they include the weight of the example's class. Writes the gradient's norm to
-  /// `record`.
+  /// Computes the factors by which the gradient of example number `example` of the workspace is
+  /// multiplied in the sum, one per layer, as `use` requires; for AddClipped they include the
+  /// weight of the example's class. Writes to `record` the gradient's squared norm, whether it is
+  /// finite, and whether one of the factors (before class weights) is below 1.
   void choose_factors(int example, const GradientUse& use, ExampleRecord& record);
   float squared_norm(int example);
   void add_example(int example, const GradientSum& sum);

@@ -12,8 +12,8 @@
 
 namespace cudp::cuda {
 
-/// Returns a number that the size of a batch with this mean and variance exceeds with a probability
-/// below 1e-30: the mean plus 12 standard deviations plus 32.
+/// Returns a number that the size of a batch with mean `expected` and this variance exceeds with a
+/// probability below 1e-30: the mean plus 12 standard deviations plus 32.
 inline double max_likely_batch(double expected, double variance) {
   return expected + 12.0 * std::sqrt(variance) + 32.0;
 }
@@ -35,22 +35,28 @@ inline std::int64_t batch_capacity(const Draw& draw, std::size_t examples) {
                                                   : capacity_at_rate(rate_of(draw), examples);
 }
 
-/// Returns the expected number of examples that a step draws. With importance sampling it would
-/// depend on the examples' gradient norms, which are private; the function then returns `capacity`.
+/// Returns the expected number of examples that a step draws from `examples` examples in the way
+/// that `draw` describes. With importance sampling it would depend on the examples' gradient norms,
+/// which are private; the function then returns `capacity`.
 inline double expected_draw(const Draw& draw, std::size_t examples, std::int64_t capacity) {
   return std::holds_alternative<Candidates>(draw) ? static_cast<double>(capacity)
                                                   : static_cast<double>(examples) * rate_of(draw);
 }
 
 /// Returns the largest batch that a step should be able to process when it is first recorded as a
-/// CUDA graph [examples]. expected_batch: with importance sampling, the expected number of accepted
-/// examples; 0 if unknown.
+/// CUDA graph [examples]. draw: how batches are drawn. examples: number of examples in the data
+/// set. expected_batch: with importance sampling, the expected number of accepted examples; 0 if
+/// unknown.
 ///
-/// Importance sampling draws about rule.multiple examples for each one that it accepts, if the
-/// stored norms add up to the sum that the rule assumes. The result is 4/3 of the expected number
-/// of drawn examples, plus a margin. If expected_batch is 0, the result is large enough for norms
-/// that all have their largest value. A batch that is larger than the result is not started; the
-/// step is recorded again for larger batches.
+/// For Poisson sampling and random allocation the result is batch_capacity(), whatever
+/// expected_batch is.
+///
+/// Importance sampling draws about k examples for each one that it accepts, with k the member
+/// `multiple` of its settings (ImportanceRule), if the stored norms add up to the sum that the
+/// settings assume. The result is 4/3 of the expected number of drawn examples, plus a margin. If
+/// expected_batch is 0, the result is large enough for norms that all have their largest value. A
+/// batch that is larger than the result is not started; the step is recorded again for larger
+/// batches.
 inline std::int64_t first_capacity(const Draw& draw, std::size_t examples, double expected_batch) {
   const auto* const candidates = std::get_if<Candidates>(&draw);
   if (candidates == nullptr) return batch_capacity(draw, examples);
@@ -67,7 +73,7 @@ inline std::int64_t first_capacity(const Draw& draw, std::size_t examples, doubl
 /// Returns the number of examples for which device memory is allocated; nullopt if expected_batch
 /// is 0, which means that the expected batch is unknown. Larger batches are split into
 /// micro-batches. The result depends on public numbers alone, not on the number of examples or on
-/// their norms, because the user sees whether an allocation fails.
+/// their norms, because the user sees whether an allocation fails. draw: how batches are drawn.
 inline std::optional<std::int64_t> public_capacity(const Draw& draw, double expected_batch) {
   if (expected_batch <= 0.0) return std::nullopt;
   const auto* const candidates = std::get_if<Candidates>(&draw);

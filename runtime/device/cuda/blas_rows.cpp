@@ -15,7 +15,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 namespace {
 
 /// Returns whether BLAS gives equal rows the same bits, at any position, in the products of a dense
-/// layer, forward and backward (layers/dense.hpp). Requires prepare_blas().
+/// layer, forward and backward (layers/dense.hpp). Requires prepare_blas(). inputs, outputs: size
+/// of the layer. precision: that of the products.
 bool blas_rows_agree(Gpu& gpu, int inputs, int outputs, Precision precision) {
   std::mt19937 random(1);
   const auto numbers = [&](std::size_t n) {

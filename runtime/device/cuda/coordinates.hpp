@@ -15,7 +15,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 class DeviceCoordinates {
  public:
   /// d: number of trained parameters; 0 if clipping is not coordinate-wise, so that no arrays are
-  /// needed. groups: number of layers with trained parameters.
+  /// needed. groups: number of layers with trained parameters. gpu: device on which the arrays are
+  /// allocated.
   DeviceCoordinates(Gpu& gpu, std::size_t d, int groups);
 
   Buffer<float>& mean() { return mean_; }
@@ -34,6 +35,7 @@ class DeviceCoordinates {
   /// Launches the kernels that compute all arrays of coordinate-wise clipping, `shifts` included,
   /// which is needed for the gradient norms of a network that is computed layer by layer. Returns
   /// the arrays' addresses. The kernels do nothing if cursor->active is 0 (no step is running).
+  /// layout: the network's memory layout.
   CoordinatesView refresh(const CudaLayout& layout, const StepCursor* cursor);
 
  private:

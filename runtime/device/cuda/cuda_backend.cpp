@@ -64,7 +64,7 @@ Precision cuda_precision(const Network& network, Precision requested, bool trans
 namespace {
 
 /// Returns a library's version, as in "13.0.2". property: its cublasGetProperty or
-/// cufftGetProperty.
+/// cufftGetProperty. Property: type of the function.
 template <class Property>
 std::string version(Property property) {
   std::string text;

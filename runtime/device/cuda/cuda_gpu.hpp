@@ -64,7 +64,8 @@ class FourierHandle {
   std::optional<cufftHandle> handle_;
 };
 
-/// Owner of a CUDA handle. Its destructor never throws.
+/// Owner of a CUDA handle. Its destructor never throws. Handle: type of the handle. destroy:
+/// function that destroys it.
 template <class Handle, auto destroy>
 class UniqueHandle {
  public:
@@ -120,9 +121,10 @@ class CudaGpu {
     return free;
   }
 
-  /// Allows a kernel to use all shared memory of the device. Call it before each launch with more
-  /// than 48 KB of shared memory; it is not enough to call it once, because the limit is shared
-  /// with other users of the same kernel, who may have set a smaller one.
+  /// Allows `kernel`, which has arguments of the types P, to use all shared memory of the device.
+  /// Throws Error if `bytes`, the shared memory of a launch, is more than that. Call it before each
+  /// launch with more than 48 KB of shared memory; it is not enough to call it once, because the
+  /// limit is shared with other users of the same kernel, who may have set a smaller one.
   template <class... P>
   void allow_shared(void (*kernel)(P...), std::size_t bytes) {
     cudaFuncAttributes of{};
@@ -231,7 +233,8 @@ class CudaGpu {
   }
 
   /// Launches a kernel with the given arguments. Defined only in sources that nvcc compiles. name:
-  /// name of the kernel in error messages.
+  /// name of the kernel in error messages. P, A: types of the kernel's parameters and of the
+  /// arguments. s: launch shape.
   template <class... P, class... A>
   void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args);
 
@@ -256,7 +259,9 @@ class CudaGpu {
   }
 
   /// Computes the matrix product c = op(a) op(b) + beta c, in column-major order as in BLAS. op_a,
-  /// op_b: N for the matrix itself, T for its transpose.
+  /// op_b: N for the matrix itself, T for its transpose. c: m rows and n columns. k: number of
+  /// products in each element. lda, ldb, ldc: distances between consecutive columns of a, b and c
+  /// [floats].
   void sgemm(char op_a, char op_b, int m, int n, int k, const float* a, int lda, const float* b,
              int ldb, float beta, float* c, int ldc) {
     if (loads_only_) return;
@@ -293,9 +298,9 @@ class CudaGpu {
     cudnn_recur(dnn_.get(), a, scratch, this, stream_.get());
   }
 
-  /// Computes in place the Fourier transforms of `images` complex images of rows x columns pixels.
-  /// The inverse transform does not divide by the number of pixels. The first call for a size
-  /// creates a cuFFT plan, so it must not be inside record().
+  /// Computes in place the Fourier transforms of the images in z: `images` complex images of rows x
+  /// columns pixels, one after the other. The inverse transform does not divide by the number of
+  /// pixels. The first call for a size creates a cuFFT plan, so it must not be inside record().
   void fourier(int rows, int columns, int images, ComplexFloat* z, bool inverse) {
     const auto [at, is_new] = fourier_plans_.try_emplace({rows, columns, images});
     if (is_new) {

@@ -20,7 +20,8 @@ SumScale scale_of(const StepRecipe& recipe, float clip_norm) {
 }
 
 /// Calls body(part) for one submission of steps after another. cursor.first is the number of the
-/// first step of the part.
+/// first step of the part. position: has the largest number of steps in a submission. steps: all
+/// steps, in order.
 template <class Body>
 void for_each_submission(const RunPosition& position, StepCursor& cursor,
                          std::span<ListedStep> steps, const Body& body) {

@@ -31,8 +31,10 @@ class DeviceEngine final : public Engine {
   TrainState state() override { return p_.train_state(); }
   void run(const StepRecipe& recipe, std::uint64_t first,
            std::span<const StepScalars> scalars) override;
-  /// Runs steps with an adaptive clipping norm. The device computes the clipping norm of each next
-  /// step itself, so the host need not wait for every step.
+  /// Runs scalars.size() steps, from number `first` on, with an adaptive clipping norm. The device
+  /// computes the clipping norm of each next step itself, so the host need not wait for every step.
+  /// rule: how the clipping norm is adapted. clip: clipping norm of the first step. scalars,
+  /// count_noise: for each step its scalars and the noise of its count of unclipped gradients.
   FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
                               std::span<const StepScalars> scalars, const ClipRule& rule,
                               float clip, std::span<const std::int64_t> count_noise) override;
@@ -46,7 +48,7 @@ class DeviceEngine final : public Engine {
 
  private:
   /// Converts the scalars of each step (learning rate, noise, ...) to the struct that kernels read.
-  /// Throws std::invalid_argument if a scalar is out of range.
+  /// Throws std::invalid_argument if a scalar is out of range. recipe: that of the steps.
   std::vector<ListedStep> listed(const StepRecipe& recipe, std::span<const StepScalars> scalars);
 
   /// Copy in device memory of the rows of some training examples, and the indices of these examples

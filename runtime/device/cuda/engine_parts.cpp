@@ -12,7 +12,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Returns the fused kernels that can train with the settings.
+/// Returns the fused kernels that can train with the settings. limits: those of the device.
+/// transforms: whether gradients are transformed before clipping.
 std::vector<FusedKernel> fused_kernels(const Network& network, const DeviceLimits& limits,
                                        const EngineSettings& settings, bool transforms) {
   auto kernels = fused_kernels_for(network, limits, settings.precision, transforms);

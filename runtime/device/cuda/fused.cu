@@ -21,7 +21,8 @@ namespace {
 
 /// Returns whether a network has exactly the layers of `list`, its input shape and cross-entropy
 /// loss. If so, writes the network's activation functions to `functions`. Only increasing functions
-/// match: then a max pool gives the same numbers before and after the function.
+/// match: then a max pool gives the same numbers before and after the function. n: number of layers
+/// in `list`.
 template <std::size_t n>
 bool matches(const Network& net, const fused::LayerList<n>& list,
              std::array<Activate, 4>& functions) {
@@ -61,7 +62,8 @@ bool matches(const Network& net, const fused::LayerList<n>& list,
 }
 
 /// Adds the fused kernel for plan P to `to`, if the device's shared memory is large enough for it.
-/// A kernel that needs more than any device has is not compiled.
+/// A kernel that needs more than any device has is not compiled. limits: those of the device.
+/// functions: the network's activations.
 template <class P>
 void add_plan(const DeviceLimits& limits, const std::array<Activate, 4>& functions,
               std::vector<FusedKernel>& to) {
@@ -82,7 +84,8 @@ void add_plan(const DeviceLimits& limits, const std::array<Activate, 4>& functio
 /// Returns the fused kernels for the network with convolutions N that fit the device; none if `net`
 /// is another network. has_bytes: whether N's features may be bytes, for which there are extra
 /// kernels. transforms: whether the kernels add transformed gradients. There are fewer of these,
-/// because such sums read more numbers than they multiply.
+/// because such sums read more numbers than they multiply. limits: those of the device. precision:
+/// that of the matrix products.
 template <class N, bool has_bytes, bool transforms>
 std::vector<FusedKernel> tensor_kernels_of(const Network& net, const DeviceLimits& limits,
                                            Precision precision) {
@@ -111,7 +114,7 @@ std::vector<FusedKernel> tensor_kernels_of(const Network& net, const DeviceLimit
 
 /// If the network consists of dense layers, with an activation function after each but the last:
 /// returns their widths (number of features, then number of outputs of each layer), and writes the
-/// functions to `functions`. Otherwise returns an empty list.
+/// functions to `functions`. Otherwise returns an empty list. net: the network.
 std::vector<int> dense_widths(const Network& net, std::array<Activate, 4>& functions) {
   if (net.layers.size() % 2 == 0 || net.layers.size() > 2 * kMaxDenseLayers - 1) return {};
   std::vector<int> widths{net.input.size()};
@@ -129,7 +132,8 @@ std::vector<int> dense_widths(const Network& net, std::array<Activate, 4>& funct
 }
 
 /// Returns the fused kernel for networks of dense layers, if the network is one and dense_plan()
-/// finds a layout that fits; otherwise an empty list.
+/// finds a layout that fits; otherwise an empty list. transforms: whether the kernel adds
+/// transformed gradients. net: the network. limits: those of the device.
 template <bool transforms>
 std::vector<FusedKernel> dense_kernels_of(const Network& net, const DeviceLimits& limits) {
   FusedKernel k;
@@ -146,7 +150,7 @@ std::vector<FusedKernel> dense_kernels_of(const Network& net, const DeviceLimits
 }
 
 /// Returns whether a network has exactly the layers of `want`, a network for texts. If so, writes
-/// its two activation functions to `functions`.
+/// its two activation functions to `functions`. net: the network.
 bool matches(const Network& net, const fused::TextLayers& want,
              std::array<Activate, 4>& functions) {
   const std::vector<NetworkLayer>& l = net.layers;
@@ -174,7 +178,8 @@ bool matches(const Network& net, const fused::TextLayers& want,
 
 /// Returns the fused kernels for the network for texts N, the one for the smallest group of texts
 /// per block first; none if `net` is another network. Groups have 1, 2, 4, ... texts, because a
-/// group of three would need more than one block of random words.
+/// group of three would need more than one block of random words. transforms: whether the kernels
+/// add transformed gradients. limits: those of the device. precision: that of the matrix products.
 template <class N, bool transforms>
 std::vector<FusedKernel> text_kernels_of(const Network& net, const DeviceLimits& limits,
                                          Precision precision) {

@@ -56,14 +56,14 @@ struct FusedKernel {
 /// of examples per thread block, on which no result depends, and in the features that they accept:
 /// bytes only, or all. Those for bytes come first and are preferred. transforms: true to get
 /// kernels that sum gradients which are transformed before clipping, false for kernels for all
-/// other tasks.
+/// other tasks. limits: those of the device. precision: that of the matrix products.
 std::vector<FusedKernel> fused_kernels_for(const Network& net, const DeviceLimits& limits,
                                            Precision precision, bool transforms = false);
 
 /// Returns the precision of the matrix products (fp32 or TF32) with which this network is computed
 /// on a device. requested: the user's setting. Fused kernels (whole network in one launch) of
 /// networks with only dense layers always use fp32. transforms: whether gradients are transformed
-/// before clipping.
+/// before clipping. limits: those of the device.
 Precision device_precision(const Network& net, const DeviceLimits& limits, Precision requested,
                            bool transforms = false);
 
@@ -74,7 +74,8 @@ class FusedNetwork {
   /// kernels: at least one kernel, for all tasks except sums of transformed gradients. transformed:
   /// kernels for sums of gradients that are transformed before clipping; may be empty. micro_batch:
   /// largest number of examples per launch; 0 for as many as a launch can add without integer
-  /// overflow. diagnostics: whether losses and gradient norms are computed for the user.
+  /// overflow. diagnostics: whether losses and gradient norms are computed for the user. gpu:
+  /// device that computes. net: the network.
   FusedNetwork(Gpu& gpu, const Network& net, std::vector<FusedKernel> kernels,
                std::vector<FusedKernel> transformed, int micro_batch, bool diagnostics);
   bool sums_transformed() const { return !transformed_.empty(); }
@@ -101,14 +102,14 @@ class FusedNetwork {
   /// Computes the sum of the clipped gradients of the drawn examples, as integer multiples of the
   /// sum's grid (drawn.scale), and the sums of their losses and norms. Adds a part of these sums to
   /// fixed [d] and *tally, and returns the other part as partial sums, which the caller must add to
-  /// them.
+  /// them. clip: clip settings.
   Unfinished sum_clipped(const Drawn& drawn, const ClippedGradient& clip, FixedPoint* fixed,
                          Tally* tally);
 
   /// Computes the sum of the drawn examples' gradients, each transformed (coordinate-wise clipping,
   /// AdaCliP) and then clipped, and the sums of their losses and norms. Adds a part of these sums
   /// to fixed [d] and *tally, and returns the other part as partial sums, which the caller must add
-  /// to them.
+  /// to them. transform: arrays with m and 1 / scale of each parameter.
   Unfinished sum_transformed(const Drawn& drawn, const Transform& transform, FixedPoint* fixed,
                              Tally* tally);
 
@@ -116,39 +117,44 @@ class FusedNetwork {
   /// gradients, each divided by its norm, and the sums of losses and norms. Adds a part of these
   /// sums to fixed [d] and *tally, and returns the other part as partial sums, which the caller
   /// must add to them. norms: stored gradient norm of each example of the data set; those of the
-  /// drawn examples are replaced with the current norms.
+  /// drawn examples are replaced with the current norms. accept: settings of importance sampling,
+  /// and the random stream that decides.
   Unfinished sum_accepted(const Drawn& drawn, const FusedAcceptance& accept, float* norms,
                           FixedPoint* fixed, Tally* tally);
 
   /// Computes the logits of examples 0 .. n - 1 of the data in one launch, and writes them to
-  /// logits [n, outputs]. count: address in device memory of the number n.
+  /// logits [n, outputs]. count: address in device memory of the number n. parameters: [d], those
+  /// of the network, in device memory.
   void forward(const std::uint32_t* count, std::size_t n, const DeviceData& data,
                const float* parameters, float* logits);
 
   /// Computes the gradient norms of examples 0 .. n - 1 of the data in one launch, and writes them
-  /// to norms [n]. count: address in device memory of the number n.
+  /// to norms [n]. count: address in device memory of the number n. parameters: [d], those of the
+  /// network, in device memory.
   void norms(const std::uint32_t* count, std::size_t n, const DeviceData& data,
              const float* parameters, float* norms);
 
-  /// Adds the partial sums that the thread blocks of a launch have written to fixed [d].
+  /// Adds `block_sums`, the partial sums that the thread blocks of a launch have written, to fixed
+  /// [d].
   void add(const BlockSums& block_sums, FixedPoint* fixed);
 
  private:
   /// Launches the kernel that choose() returns for one micro-batch of the drawn examples after
   /// another, and sums what the examples add. args: all arguments except the batch and the output
   /// arrays. The returned partial sums are not yet added to `fixed` and *tally; the caller must add
-  /// them.
+  /// them. kernels: those among which choose() chooses. drawn: the drawn examples.
   Unfinished sum(const std::vector<FusedKernel>& kernels, FusedSum args, const Drawn& drawn,
                  FixedPoint* fixed, Tally* tally);
 
-  /// Returns the kernel that is expected to be the fastest among those that accept the data.
-  /// examples: expected number of examples of a launch.
+  /// Returns the kernel that is expected to be the fastest among those of `kernels` that accept the
+  /// data. examples: expected number of examples of a launch. data: the examples on the device.
   const FusedKernel& choose(const std::vector<FusedKernel>& kernels, const DeviceData& data,
                             double examples) const;
   void launch_kernel(const char* name, const FusedKernel& kernel, FusedSum args);
 
   /// Returns kernel arguments in which those members are set that are the same for every launch of
-  /// a task.
+  /// a task. task: what the launch computes. parameters: [d], those of the network, in device
+  /// memory.
   FusedSum args_of(FusedTask task, const DeviceData& data, const float* parameters) const;
 
   Gpu& gpu_;

@@ -6,14 +6,15 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Launches a kernel that has one argument, a struct. Throws std::invalid_argument if
 /// validate(args) finds a member that is missing or out of range. name: name of the kernel in error
-/// messages.
+/// messages. gpu: the device. shape: the launch shape.
 template <class Args>
 void launch(Gpu& gpu, const char* name, void (*kernel)(Args), const LaunchShape& shape,
             const Args& args) {
   validate(args);
   gpu.launch(name, kernel, shape, args);
 }
-/// Launches a kernel with the launch shape that launch_shape(args) chooses.
+/// Launches a kernel with the launch shape that launch_shape(args) chooses. gpu: the device. name:
+/// name of the kernel in error messages.
 template <class Args>
 void launch(Gpu& gpu, const char* name, void (*kernel)(Args), const Args& args) {
   launch(gpu, name, kernel, launch_shape(args), args);

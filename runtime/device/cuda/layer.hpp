@@ -39,10 +39,13 @@ class CudaLayer {
 
   // Properties of a layer from which build_layout() chooses the layout.
 
+  /// Whether the layer can overwrite its input with its output, so that both have the same memory.
   virtual bool works_in_place() const { return false; }
   /// Whether backward() reads the output of this layer's forward(). If so, the next layer must not
   /// overwrite it (work in place).
   virtual bool reads_own_output() const { return false; }
+  /// Width of the border of zeros [pixels] that the layer needs around its input image in memory,
+  /// e.g. the padding of a convolution.
   virtual int input_border() const { return 0; }
   /// Returns the width of the border of zeros [pixels] that must surround the gradient of the
   /// layer's output, so that the layer can compute the gradient of its input.

@@ -22,6 +22,7 @@ inline constexpr std::int64_t kMaxInFlight = 32768;
 /// the result is the larger of two numbers. The first is what fits into a quarter of a gibibyte, or
 /// 4096 if that is more, but at most what fits into a gibibyte. The second is `wanted`, the number
 /// of examples of a step, but at most what fits into a quarter of the device's `memory` [bytes].
+/// layout: memory layout of the network.
 std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
                                 std::size_t memory, std::int64_t wanted);
 
@@ -37,7 +38,7 @@ class LayerWiseNetwork {
   /// micro_batch: largest number of examples that are processed at once, or 0 to choose it
   /// automatically. say: function that is called with a message if device memory allows only fewer
   /// examples; may be empty. has_weights: whether classes have weights. Keeps a reference to
-  /// `network`.
+  /// `network`. choices: how layers are computed.
   LayerWiseNetwork(Gpu& gpu, const Network& network, int micro_batch, const LayoutChoices& choices,
                    std::function<void(const std::string&)> say = {}, bool has_weights = false);
 
@@ -59,7 +60,7 @@ class LayerWiseNetwork {
 
   /// Computes the logits of examples 0 .. n - 1 of the data, one micro-batch after another, and
   /// writes them to `to` [n, outputs]. count: address in device memory of the number n. Requires
-  /// reserve().
+  /// reserve(). parameters: [d], those of the network, in device memory.
   void logits(const std::uint32_t* count, std::size_t n, const DeviceData& data,
               const float* parameters, float* to);
 

@@ -9,7 +9,8 @@
 namespace cudp::cuda::inline CUDP_SIMT {
 namespace {
 
-/// Adds the edges between layers. Values and gradients get the borders that the layers need.
+/// Adds the edges between the layers to `layout`. Values and gradients get the borders that the
+/// layers need.
 void add_edges(CudaLayout& layout, const Network& network, const std::vector<LayerEdges>& edges) {
   // A sequence is stored position by position. Texts are read from the data set in place.
   const auto add = [&](const Shape& s, bool is_sequence) {
@@ -33,6 +34,8 @@ void add_edges(CudaLayout& layout, const Network& network, const std::vector<Lay
 }
 
 /// Turns activations that work in place into epilogues of the adjacent layers that can have one.
+/// layout: the network's memory layout, which is changed. edges: those of each layer. choices: how
+/// layers are computed. network_layers: the layers of the network.
 void fold_activations(CudaLayout& layout, const std::vector<NetworkLayer>& network_layers,
                       const std::vector<LayerEdges>& edges, const LayoutChoices& choices) {
   const auto& layers = layout.layers;
@@ -59,7 +62,8 @@ struct Stored {
 /// Decides where values and gradients that tensor cores multiply are rounded to TF32: in the layer
 /// that writes them last, if it can round; the `as` members of the edge and of the layer record
 /// this. Otherwise each reader rounds them on every load. Returns the formats that each layer
-/// stores.
+/// stores. layout: the network's memory layout, which is changed. edges: those of each layer.
+/// choices: how layers are computed. network_layers: the layers of the network.
 std::vector<Stored> round_edges(CudaLayout& layout, const std::vector<NetworkLayer>& network_layers,
                                 const std::vector<LayerEdges>& edges,
                                 const LayoutChoices& choices) {

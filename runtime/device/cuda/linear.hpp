@@ -21,7 +21,8 @@ class DeviceLinear final : public LinearEngine {
  public:
   /// Copies the training set to the device; `train` is not needed afterwards. max_examples: public
   /// upper bound on the number of examples. It determines the grid, the power of two to whose
-  /// multiples summands are rounded. weights: weights of the two classes.
+  /// multiples summands are rounded. weights: weights of the two classes. gpu: the device. loss:
+  /// the model's loss.
   DeviceLinear(Gpu gpu, const Dataset& train, Loss loss, double max_examples,
                SignWeights weights = {});
 

@@ -49,7 +49,8 @@ struct CoordinatesView {
 class MicroBatch {
  public:
   /// Keeps a reference to `edges`. capacity: largest number of examples. transforms: whether
-  /// gradients are ever transformed before clipping.
+  /// gradients are ever transformed before clipping. gpu_in: the device. storage: sizes of the
+  /// arrays. groups_in: number of layers with trained parameters.
   MicroBatch(Gpu& gpu_in, const std::vector<CudaEdge>& edges, const CudaStorage& storage,
              int groups_in, int capacity, bool transforms)
       : gpu(gpu_in),
@@ -77,7 +78,7 @@ class MicroBatch {
   }
 
   /// Returns the largest number of examples for which a 32-bit offset reaches every element of each
-  /// array.
+  /// array. edges, storage: sizes of the arrays.
   static std::int64_t max_capacity(const std::vector<CudaEdge>& edges, const CudaStorage& storage) {
     std::int64_t floats = std::max<std::int64_t>(
         {1, storage.saved, storage.example_gradients, storage.parts() + storage.unread_parts,

@@ -17,7 +17,7 @@ namespace cudp::cuda::inline CUDP_SIMT {
 class DeviceModelState {
  public:
   /// Allocates the arrays. The optimizer and the contribution of the recipe determine which arrays
-  /// are needed.
+  /// are needed. gpu: the device.
   DeviceModelState(Gpu& gpu, const Network& network, const StepRecipe& recipe)
       : size_(network.parameter_count),
         parameters_(gpu, count_of_all_parameters(network)),
@@ -78,7 +78,7 @@ class DeviceModelState {
 
   /// Returns the arguments of an update kernel that are the same for all steps. They do not include
   /// the step's scalars (learning rate, ...), which kernels read from device memory, and the
-  /// released values.
+  /// released values. recipe: that of the steps.
   UpdateArgs update_args(const StepRecipe& recipe) {
     UpdateArgs args{};
     args.parameters = parameters_.get();

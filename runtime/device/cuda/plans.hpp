@@ -56,7 +56,7 @@ struct ProductPlan {
   FactorPlan b;
   AxisPlan out_row;
   AxisPlan out_column;
-  /// Maps rows of y to memory, if the epilogue is the derivative of a function of y.
+  /// Map the rows and columns of y to memory, if the epilogue is the derivative of a function of y.
   AxisPlan y_row = {};
   AxisPlan y_column = {};
   std::int32_t rows_per_example = 0;
@@ -94,10 +94,10 @@ struct GradientPlan {
   ConvPatch patch = {};  ///< patch that the gradient uses; lines = 0: it uses the tables
 };
 
-/// A dense layer with at least this number of weights uses the device's BLAS library. Each call
-/// then multiplies exactly kSlab examples, so that an example's result does not depend on the
-/// number of examples.
+/// A dense layer with at least this number of weights uses the device's BLAS library.
 inline constexpr std::int64_t kLargeDense = 1 << 20;
+/// Number of examples that each call of the BLAS library multiplies for such a layer. It is always
+/// the same, so that an example's result does not depend on the number of examples.
 inline constexpr int kSlab = 256;
 
 /// If TF32 is requested, tensor cores are used for a matrix of weights only if it has at least this
@@ -108,7 +108,7 @@ inline constexpr int kMinTensorSide = 16;
 
 /// Returns the shared memory that one block may use to compute a convolution from patches, parts of
 /// the image [bytes]. With it, three such blocks fit a multiprocessor of an H200, and two fit one
-/// of an A100.
+/// of an A100. limits: those of the device.
 inline std::size_t patch_shared_bytes(const DeviceLimits& limits) {
   return std::min(limits.shared_bytes, std::size_t{72} * 1024);
 }
@@ -179,7 +179,7 @@ struct CudaStorage {
   /// Result of reserve_unread_parts(): index of partial sums that no kernel reads, those of frozen
   /// layers. All of these share the same memory.
   static constexpr std::int32_t kUnreadParts = -1;
-  std::int32_t unread_parts = 0;
+  std::int32_t unread_parts = 0;  ///< largest number of such partial sums of a layer
   std::int32_t reserve_unread_parts(int n) {
     unread_parts = std::max(unread_parts, n);
     return kUnreadParts;
@@ -192,8 +192,8 @@ struct CudaStorage {
     return first;
   }
 
-  /// Adds a weight matrix to those that are copied (rounded and reordered for tensor cores) before
-  /// each step. Returns the offset of the copy [floats], a multiple of 16 bytes.
+  /// Adds the weight matrix p to those that are copied (rounded and reordered for tensor cores)
+  /// before each step. Returns the offset of the copy [floats], a multiple of 16 bytes.
   std::int64_t pack(PackPlan p) {
     const std::int64_t floats =
         p.keeps_order ? std::int64_t{p.terms} * p.columns : packed_floats(p.terms, p.columns);
@@ -203,7 +203,7 @@ struct CudaStorage {
   }
 
   /// Stores a table of the n offsets at(0), ..., at(n - 1). Returns a mapping that gives index i
-  /// the i-th offset of the table.
+  /// the i-th offset of the table. At: type of the function at().
   template <class At>
   AxisPlan table(std::int64_t n, const At& at) {
     const auto first = static_cast<std::int64_t>(tables.size());

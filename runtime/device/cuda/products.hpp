@@ -60,7 +60,9 @@ class CudaProducts {
 
   /// Launches a layer's matrix product: out = epilogue(a * weight + bias), where the epilogue is an
   /// activation, its derivative or none. out_planes, y_planes: layouts of out and of epilogue.y;
-  /// used only if the product is computed from patches of an image (p.patch).
+  /// used only if the product is computed from patches of an image (p.patch). name: name of the
+  /// kernel in error messages. batch: the micro-batch. p: plan of the product. precision: that of
+  /// the product.
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out,
                 const Epilogue& epilogue = {}, const Planes& out_planes = {},
@@ -68,13 +70,14 @@ class CudaProducts {
 
   /// Returns the arguments of the kernels for a layer's weight gradient. g: the arguments that are
   /// known before memory is allocated. x, dy: the layer's input and the gradient of its output, in
-  /// device memory.
+  /// device memory. batch: the micro-batch.
   WeightGradient weight_gradient(const Batch& batch, const GradientPlan& g, const float* x,
                                  const float* dy) const;
   void gradient_norm(const GradientPlan& g, const WeightGradientNorm& args);
   void gradient_sum(const GradientPlan& g, const WeightGradientSum& args);
   void gradient_rows(const GradientPlan& g, const WeightGradientRows& args);
-  /// Returns the number of examples whose gradients one thread block of gradient_sum() adds up.
+  /// Returns the number of examples whose gradients one thread block of gradient_sum() adds up. g:
+  /// plan of the weight gradient.
   static int examples_per_block(const GradientPlan& g);
 
  private:

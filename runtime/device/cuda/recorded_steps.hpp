@@ -31,7 +31,7 @@ class RecordedSteps {
   /// Runs steps.size() steps. cursor: the number of the first step, and the values that are the
   /// same for all steps. steps: the scalars of each step, such as learning rate and noise. If the
   /// clipping norm is adaptive, the device's clipping norm and noisy count of unclipped gradients
-  /// of each step are written to `steps`.
+  /// of each step are written to `steps`. recipe: that of the steps.
   void run(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
 
   /// Returns the totals of losses, gradient norms and counts of examples since the last call, and
@@ -61,24 +61,28 @@ class RecordedSteps {
   };
 
   bool is_alone() const { return p_.settings.ranks->alone(); }
-  /// Returns the largest batch that a step is recorded for [examples]. A larger number than
-  /// necessary costs little, because thread blocks without examples return at once.
+  /// Returns the largest batch that a step with this recipe is recorded for [examples]. A larger
+  /// number than necessary costs little, because thread blocks without examples return at once.
   std::int64_t capacity_for(const StepRecipe& recipe) const;
   /// Launches a step. If the step before has started it already, launches the start of the next
-  /// step with the end of this one, and otherwise its own start.
+  /// step with the end of this one, and otherwise its own start. capacity: the largest batch that
+  /// the launches can process. rows: addresses of the rows.
   void launch_step(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
   /// Records the launches of work(rows) as one CUDA graph. If rows are streamed from the host,
-  /// records one graph for each buffer of rows, with `rows` the addresses in that buffer.
+  /// records one graph for each buffer of rows, with `rows` the addresses in that buffer. recipe:
+  /// that of the steps.
   std::vector<Gpu::Recording> record_for_rows(const StepRecipe& recipe,
                                               const std::function<void(const StepRows&)>& work);
   /// Streams the rows of steps first, first + 1, ... to one buffer, as many as fit, at most `steps`
-  /// steps, and replays the CUDA graphs for each of them. Returns their number.
+  /// steps, and replays the CUDA graphs for each of them. Returns their number. recipe: that of the
+  /// steps.
   std::size_t replay_streamed(const StepRecipe& recipe, std::uint64_t first, std::size_t steps);
   /// Replays the CUDA graph of a step that was not started yet, if a graph of its own starts it.
+  /// buffer: index of the buffer that has the step's rows; 0 if rows are not streamed.
   void replay_start(std::size_t buffer);
   /// Allocates ahead_, memory in which the batches of several steps are drawn at once. Leaves it
   /// empty with importance sampling, where a batch depends on the results of earlier steps, and if
-  /// rows are streamed from the host.
+  /// rows are streamed from the host. recipe: that of the steps.
   void prepare_ahead(const StepRecipe& recipe);
   /// Records the launches of a step as a CUDA graph, unless there is a graph already for the same
   /// recipe that can process the largest batch seen so far.
@@ -87,7 +91,8 @@ class RecordedSteps {
   void run_alone(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
   /// Runs steps if there are several ranks, whose sums are added up by the devices or by the host.
   /// Waits for each step: if the host must compute some of its noise, that must be done before the
-  /// next step's sum.
+  /// next step's sum. recipe: that of the steps. cursor: the number of the first step, and the
+  /// values that are the same for all steps. steps: the scalars of each step.
   void run_joined(const StepRecipe& recipe, const StepCursor& cursor,
                   std::span<const ListedStep> steps);
 

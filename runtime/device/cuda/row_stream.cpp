@@ -144,7 +144,8 @@ void RowStream::copy_rows(std::uint8_t* to) {
   });
 }
 
-/// Copies a part to the device, beside the steps that run there.
+/// Copies a part, the rows of `steps` steps in `buffer`, to the device, beside the steps that run
+/// there.
 void RowStream::send(Buffers& buffer, std::size_t steps) {
   gpu_.hold_copies(buffer.read);
   const auto copy = [&](std::size_t at, std::size_t bytes) {

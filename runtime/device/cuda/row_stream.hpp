@@ -48,12 +48,13 @@ class RowStream {
 
   /// Keeps references to the arguments. shared: properties that all rows have in common, such as
   /// class weights, in device memory. sorts_words: whether an embedding is trained; the positions
-  /// of each text are then also needed sorted by word.
+  /// of each text are then also needed sorted by word. gpu: the device. train: the training set.
+  /// settings: those of the engine.
   RowStream(Gpu& gpu, const Dataset& train, const EngineSettings& settings,
             const DeviceData& shared, bool sorts_words);
 
   /// Returns the size of one example in a buffer [bytes]. sorts_words: whether an embedding is
-  /// trained, which needs the positions of each text sorted by word.
+  /// trained, which needs the positions of each text sorted by word. train: the training set.
   static std::size_t bytes_of_row(const Dataset& train, bool sorts_words);
 
   const Dataset& train() const { return train_; }
@@ -74,7 +75,7 @@ class RowStream {
   };
   /// Draws the batches of steps first, first + 1, ..., at most `steps` of them, and copies their
   /// rows to the next buffer. Later launches wait for the copy. Requires reserve(). Throws
-  /// InputError if a row cannot be read from its file.
+  /// InputError if a row cannot be read from its file. draw: how the batches are drawn.
   Part stage(const Draw& draw, std::uint64_t first, std::size_t steps);
   /// Allows a later stage() to overwrite the buffer of this part. Call it after the part's steps
   /// have been launched.

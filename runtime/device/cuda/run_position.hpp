@@ -22,7 +22,7 @@ class RunPosition {
   /// submitted at once. For some noise numbers double precision is too coarse to round them. The
   /// host must then compute such a number, and the later steps that were already submitted do
   /// nothing. With more parameters this happens more often, so a larger network gets fewer steps
-  /// per submission.
+  /// per submission. gpu: the device.
   RunPosition(Gpu& gpu, std::size_t parameters)
       : gpu_(gpu),
         max_steps_(std::clamp<std::size_t>((std::size_t{1} << 26) / parameters, 1, 4096)),

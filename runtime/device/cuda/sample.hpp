@@ -73,8 +73,9 @@ class DrawnAhead {
         allocated_(gpu, allocates && steps_ > 0 ? examples : 0),
         range_(gpu, 1) {}
 
-  /// Returns the number of steps whose batches can be drawn at once: as many as fit into kMaxBytes,
-  /// and into 1/1024 of the device's memory. May be 0.
+  /// Returns the number of steps whose batches, of at most list_size examples each, can be drawn at
+  /// once: as many as fit into kMaxBytes, and into 1/1024 of the device's memory. May be 0.
+  /// allocates: true for random allocation, false for Poisson sampling.
   static std::size_t steps_of(const Gpu& gpu, std::size_t examples, std::size_t list_size,
                               bool allocates) {
     const std::size_t memory = std::min(kMaxBytes, gpu.memory() / 1024);

@@ -12,7 +12,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 namespace {
 
 /// Returns the number of planes (one colour of one image each) that are transformed at once: as
-/// many as have half a gibibyte of second-order images, which take most of the memory.
+/// many as have half a gibibyte of second-order images, which take most of the memory. t: the
+/// tables for images of one size.
 int scatter_planes(const ScatterTables& t) {
   const std::int64_t bytes = std::int64_t{kScatterAngles} * kScatterAngles * t.rows[1] *
                              t.columns[1] * static_cast<std::int64_t>(sizeof(ComplexFloat));

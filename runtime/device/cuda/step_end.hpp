@@ -26,7 +26,7 @@ void total_norms_by_kernel(Gpu& gpu, const NormTotal& a);
 class StepEnd {
  public:
   /// cursor, list: device addresses of the progress of the run and of the list of the steps'
-  /// scalars.
+  /// scalars. state: the model's parameters and optimizer state on the device.
   StepEnd(Gpu& gpu, DeviceModelState& state, StepCursor* cursor, ListedStep* list);
 
   /// Returns the device address of the current step's sum of contributions, [d]. Its elements are

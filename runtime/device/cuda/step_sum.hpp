@@ -20,7 +20,8 @@ class StepSum {
   void begin(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
   /// Returns the arguments with which the last launch of a step starts the next one, whose batch
   /// must be in rows.batches. Returns an empty struct if that launch cannot start it: because a
-  /// step draws its own batch, or its update is a separate launch.
+  /// step draws its own batch, or its update is a separate launch. capacity: largest batch that the
+  /// step's launches can process [examples].
   NextStep next_step(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows) const;
   /// Launches the sum of the contributions of the batch's examples. The sum is complete only when
   /// the returned partial results are added to StepEnd::sum(), which StepEnd::finish() does.
@@ -36,6 +37,7 @@ class StepSum {
   /// Launches the sum for networks without a fused kernel, with separate kernels for each layer.
   /// coordinates: arrays of coordinate-wise clipping; null for other kinds of clipping. choose:
   /// launches the kernel that computes the factor by which each example's gradient is multiplied.
+  /// max_drawn: largest possible number of examples in the batch.
   Unfinished add_by_layers(std::int64_t max_drawn, const DeviceData& data,
                            const CoordinatesView* coordinates, const std::function<void()>& choose);
 

@@ -395,7 +395,7 @@ std::int64_t size_of(cudnnTensorDescriptor_t t) {
 
 /// Copies a recurrent layer's parameters to `space` in cuDNN's order: one matrix after another, row
 /// by row. For each direction the weights of inputs come first, then those of states. The order of
-/// the gates does not change.
+/// the gates does not change. h: cuDNN's handle. form: cuDNN's descriptors of the layer.
 void copy_weights(cudnnHandle_t h, const RecurrentForm& form, const RecurrentBatch& a, void* space,
                   std::size_t bytes, cudaStream_t stream) {
   const auto copy = [&](void* to, cudnnTensorDescriptor_t described, const float* from,

@@ -33,7 +33,8 @@ class DeviceTrainingSet {
  public:
   DeviceTrainingSet() = default;
   /// Copies the training set to the device. Table rows in compact form (CodedRows) stay in that
-  /// form. Throws InputError if the rows are in a file that cannot be read.
+  /// form. Throws InputError if the rows are in a file that cannot be read. train: the training
+  /// set. use: what the steps need of it.
   DeviceTrainingSet(Gpu& gpu, const Dataset& train, const TrainingSetUse& use = {})
       : size_(train.size()),
         first_(train.size() > 0 ? static_cast<std::int64_t>(train.first) : 0),
@@ -88,7 +89,8 @@ class DeviceTrainingSet {
     data_.texts.order = order_.get();
   }
 
-  /// Copies features from a file, part by part.
+  /// Copies features from a file, part by part. sorts_words: whether an embedding is trained, which
+  /// needs the positions of each text sorted by word.
   void copy_file(Gpu& gpu, const Dataset& train, bool sorts_words) {
     constexpr std::size_t kBytes = std::size_t{1} << 25;
     const auto [numbers, coded] = widths_of(train);

@@ -16,7 +16,7 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Returns the step's sum, [d], as integer multiples of its grid.
+/// Returns the step's sum, [d], as integer multiples of its grid. p: the engine's parts.
 std::vector<std::int64_t> sums(const EngineParts& p) {
   std::vector<std::int64_t> all;
   all.reserve(p.state.size());
@@ -25,7 +25,8 @@ std::vector<std::int64_t> sums(const EngineParts& p) {
   return all;
 }
 
-/// Returns the arguments with which step `number` adds the gradients of canaries.
+/// Returns the arguments with which step `number` adds the gradients of canaries. scale: grid of
+/// the sum and clipping norm of the step.
 CanaryUse canary_use(const EngineParts& p, const StepRecipe& recipe, std::uint64_t number,
                      const SumScale& scale) {
   CanaryUse use{.inverse_grid = scale.inverse_grid};
@@ -42,7 +43,8 @@ CanaryUse canary_use(const EngineParts& p, const StepRecipe& recipe, std::uint64
 }
 
 /// Adds the contributions of the canaries among the drawn examples, which the device has left out,
-/// to the step's sum on the device. Returns the sum without them, [d].
+/// to the step's sum on the device. Returns the sum without them, [d]. number: number of the step.
+/// scale: grid of the sum and clipping norm of the step. drawn: indices of the drawn examples.
 std::vector<float> add_canaries(EngineParts& p, const StepRecipe& recipe, std::uint64_t number,
                                 const SumScale& scale, std::span<const std::uint32_t> drawn) {
   std::vector<std::int64_t> units = sums(p);
@@ -73,6 +75,7 @@ std::vector<float> add_canaries(EngineParts& p, const StepRecipe& recipe, std::u
 /// Runs one step with the same launches as a recorded step. But here the sum is complete before
 /// noise is added, and the released values are written to memory before the update, so that an
 /// observer can read both. A batch that is too large causes an error before anything is released.
+/// number: number of the step. step: its scalars.
 void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint64_t number,
                const ListedStep& step) {
   ReleaseObserver* const release_observer = p.settings.release_observer;

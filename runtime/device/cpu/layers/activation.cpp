@@ -31,7 +31,8 @@ class CpuActivation final : public CpuLayer {
 
  private:
   /// Returns the layout of an example's activations. For a text it has only the positions of the
-  /// text's own words, not those after its end.
+  /// text's own words, not those after its end. w: the thread's workspace. edge: the activations'
+  /// edge. example: index among the examples that are processed at once.
   static ImageLayout layout(const Workspace& w, const CpuEdge& edge, int example) {
     ImageLayout l = edge.layout;
     if (edge.is_sequence) l.width = w.length(example);

@@ -160,7 +160,8 @@ class CpuDense final : public CpuLayer {
   }
 
   /// Returns the sum of (m / scale)^2 over this layer's weights. With coordinate-wise clipping it
-  /// is the part of a gradient's squared norm that is the same for all examples.
+  /// is the part of a gradient's squared norm that is the same for all examples. c: the arrays of
+  /// coordinate-wise clipping.
   double coordinate_shift(const Coordinates& c) const override {
     double shift = 0.0;
     for (std::int64_t at = weight_.offset; at < weight_.offset + weight_.size(); ++at) {
@@ -173,7 +174,7 @@ class CpuDense final : public CpuLayer {
  private:
   /// Multiplies dy of example e, the gradient of the layer's output, by `scale`. in_units: whether
   /// sums are integers that count multiples of a grid. If so, no product x dy may exceed 2^22,
-  /// which correct norms ensure; a clamp ensures it for any norms.
+  /// which correct norms ensure; a clamp ensures it for any norms. w: the thread's workspace.
   void weigh(Workspace& w, int e, float scale, bool in_units) const {
     float* const dy = result_gradient(w, e);
     constexpr auto kMaxDerivative = static_cast<float>(0.75 * kMaxUnits);
@@ -215,9 +216,10 @@ class CpuDense final : public CpuLayer {
     }
   }
 
-  /// Computes the squared norm of each example's transformed gradient, |(x dy' - m) / scale|^2, as
-  /// a quadratic form in dy. Its coefficients are two matrix products: x^2 with 1 / scale^2, and x
-  /// with m / scale^2 (see dense_square).
+  /// Computes, for the examples first .. first + count - 1 of those in flight, the squared norm of
+  /// the transformed gradient, |(x dy' - m) / scale|^2, as a quadratic form in dy. Its coefficients
+  /// are two matrix products: x^2 with 1 / scale^2, and x with m / scale^2 (see dense_square). w:
+  /// the thread's workspace.
   void transformed_squares(Workspace& w, int first, int count) const {
     const Coordinates& c = *w.coordinates;
     const std::int64_t inputs = in().size();
@@ -262,10 +264,12 @@ class CpuDense final : public CpuLayer {
   }
 
   /// Returns whether the layer reads the data set's rows in compact form instead of a dense input.
-  /// A code is then the index of a row of weights, in the order of place_input().
+  /// A code is then the index of a row of weights, in the order of place_input(). w: the thread's
+  /// workspace.
   bool reads_codes(const Workspace& w) const { return passes_codes() && w.reads_codes(); }
 
-  /// Returns |x|^2 of example e of those in flight, which is stored in its row.
+  /// Returns |x|^2 of example e of those in flight, which is stored in its row. w: the thread's
+  /// workspace.
   static float coded_square(const Workspace& w, int e) {
     const CodedRows rows = w.data->coded_rows();
     return number_of(row_of(rows, w.examples[to_size(e)]), rows.numbers);
@@ -273,7 +277,8 @@ class CpuDense final : public CpuLayer {
 
   /// Adds the clipped gradients of `examples`, indices in the data set, whose rows are read in
   /// compact form (CodedRows). dy: gradients of the outputs, weighted. steps: for each example the
-  /// offset of its dy (member b).
+  /// offset of its dy (member b). w: the thread's workspace. sum: array to which gradients are
+  /// added.
   void add_coded(Workspace& w, std::span<const std::uint32_t> examples, const float* dy,
                  std::span<const GemmStep> steps, const GradientSum& sum) const {
     const CodedRows rows = w.data->coded_rows();
@@ -308,7 +313,8 @@ class CpuDense final : public CpuLayer {
   }
 
   /// Adds the weighted gradients x dy' of the examples as floats to `sum`, in one matrix product.
-  /// steps: the offsets of each example's x (member a) and dy (member b).
+  /// steps: the offsets of each example's x (member a) and dy (member b). w: the thread's
+  /// workspace. x: the layer's inputs.
   void add_plain(Workspace& w, const float* x, const float* dy, std::span<const GemmStep> steps,
                  float* sum) const {
     w.kernels.gather_gemm({.a = x,
@@ -328,8 +334,8 @@ class CpuDense final : public CpuLayer {
           {.acc = sum + weight_.bias(), .g = dy + step.b, .factor = 1.0f, .n = weight_.columns});
   }
 
-  /// Returns the address of the first output of an example. Outputs and their gradients lie inside
-  /// a border if the next layer is a padded convolution.
+  /// Returns the address, in the workspace w, of the first output of an example. Outputs and their
+  /// gradients lie inside a border if the next layer is a padded convolution.
   float* result(Workspace& w, int example) const {
     return w.value(out(), example) + out().layout.at(0, 0);
   }

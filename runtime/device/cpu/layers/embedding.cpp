@@ -78,7 +78,8 @@ class CpuEmbedding final : public CpuLayer {
   /// Computes the gradient of example e, one row of numbers per different trained word of its text.
   /// Writes the number of rows to numbers[0], the words of the rows to numbers[1], numbers[2], ...,
   /// and the rows, in that order, to the memory for an example's gradient. Returns the number of
-  /// rows. The gradients at a word's positions are added in the order of the text.
+  /// rows. The gradients at a word's positions are added in the order of the text. w: the thread's
+  /// workspace.
   int make_runs(Workspace& w, int e) const {
     std::int32_t* const numbers = w.numbers(numbers_);
     std::int32_t* const places = numbers + 1 + out().layout.width;

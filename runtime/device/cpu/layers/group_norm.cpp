@@ -23,8 +23,9 @@ class CpuGroupNorm final : public WholeGradientLayer {
                                     .inverse = inverse(w, e)});
   }
 
-  /// Computes the input's gradient if the layer is frozen. Otherwise gradient() has done so: one
-  /// kernel computes the parameters' gradient and the input's.
+  /// Computes the input's gradient of examples first .. first + count - 1 of those in the workspace
+  /// w if the layer is frozen. Otherwise gradient() has done so: one kernel computes the
+  /// parameters' gradient and the input's.
   void backward(Workspace& w, int first, int count) const override {
     if (!is_frozen()) return;
     for (int e = first; e < first + count; ++e) make_gradient(w, e, gradient_memory(w));
@@ -55,7 +56,8 @@ class CpuGroupNorm final : public WholeGradientLayer {
          .dbias = g + weight_.columns});
   }
 
-  /// Return the saved mean and inverse standard deviation of each group, [groups] each.
+  /// Return the saved mean and inverse standard deviation of each group, [groups] each. w: the
+  /// thread's workspace. example: index among the examples that are processed at once.
   float* mean(Workspace& w, int example) const { return w.saved(saved_, example); }
   float* inverse(Workspace& w, int example) const { return mean(w, example) + layer_.groups; }
 

@@ -8,8 +8,8 @@
 namespace cudp::cpu {
 namespace {
 
-/// Prefetches the next example. Drawn examples lie anywhere in memory, so the hardware cannot
-/// predict the addresses.
+/// Prefetches the `bytes` bytes of the next example, from `begin` on. Drawn examples lie anywhere
+/// in memory, so the hardware cannot predict the addresses.
 void prefetch(const void* begin, std::size_t bytes) {
   constexpr std::size_t kLine = 64, kMax = 64 * kLine;
   const auto* const first = static_cast<const char*>(begin);

@@ -41,7 +41,8 @@ class CpuMeanOverTime final : public CpuLayer {
 
  private:
   std::int64_t stride() const { return in().layout.stride; }
-  /// Returns the weight of a word in the mean of its text, 1 / length; 1 for an empty text.
+  /// Returns the weight of each word of example e (a text) in the mean of its text, 1 / length; 1
+  /// for an empty text. w: the thread's workspace.
   static float weight(Workspace& w, int e) {
     return 1.0f / static_cast<float>(std::max(1, w.length(e)));
   }
@@ -56,7 +57,8 @@ class CpuMeanOverTime final : public CpuLayer {
 
   /// Replaces dy, the gradient of the output y = m / |m|, with the gradient of m, the mean over the
   /// words: (dy - y (y dy)) / |m|, where y dy is a scalar product. Since y m = |m|, the norm |m| is
-  /// the mean over the words t of the scalar product y x_t.
+  /// the mean over the words t of the scalar product y x_t. w: the thread's workspace. e: index of
+  /// the example in w.
   void pass_unit(Workspace& w, int e, float* dy) const {
     const float* const y = w.value(out(), e);
     const float* const x = w.value(in(), e);

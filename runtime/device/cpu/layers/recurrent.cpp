@@ -164,7 +164,7 @@ class CpuRecurrent final : public WholeGradientLayer {
   }
 
   /// Sets the offsets of the parameters of direction d in the packed weights. Its tensors are
-  /// weight_ih, weight_hh, bias_ih and, for a GRU, bias_hh.
+  /// weight_ih, weight_hh, bias_ih and, for a GRU, bias_hh. s: offsets of all layers' parameters.
   void place_weights(Storage& s, int d) const {
     const Direction& at = at_[d];
     const std::size_t first = static_cast<std::size_t>(d) * (is_lstm() ? 3 : 4);
@@ -229,7 +229,8 @@ class CpuRecurrent final : public WholeGradientLayer {
   // --- The passes ---
 
   /// Returns the offset of the word that step 0 of direction d reads: the first word of example e,
-  /// or for d = 1 its last. stride: number of floats per word of the sequence.
+  /// or for d = 1 its last. stride: number of floats per word of the sequence. w: the thread's
+  /// workspace.
   std::int64_t first_word(Workspace& w, int d, int e, int stride) const {
     return d == 0 ? 0 : std::int64_t{w.length(e) - 1} * stride;
   }
@@ -303,12 +304,12 @@ class CpuRecurrent final : public WholeGradientLayer {
             .dh = w.saved(at_[d].dh, 0)};
   }
 
-  /// Returns the state of example e after step s of direction d.
+  /// Returns the state of example e after step s of direction d. w: the thread's workspace.
   const float* state(Workspace& w, int d, int s, int e) const {
     return w.saved(at_[d].h + (std::int64_t{s} + 1) * units_, e);
   }
   /// Returns the offset of step s of direction d in the output of example e, or in the output's
-  /// gradient.
+  /// gradient. w: the thread's workspace.
   std::int64_t place(Workspace& w, int d, int s, int e) const {
     const int side = d * layer_.hidden;
     if (layer_.output != RecurrentOutput::sequence) return side;
@@ -356,8 +357,9 @@ class CpuRecurrent final : public WholeGradientLayer {
     for (int j = 0; j < layer_.hidden; ++j) dh[j] += dy[j] / divisor;
   }
 
-  /// Computes the gradient with respect to the states before step s. For a GRU it is added to the
-  /// part that bypasses the gates.
+  /// Computes the gradient with respect to the states before step s of direction d. For a GRU it is
+  /// added to the part that bypasses the gates. w: the thread's workspace. order: the examples,
+  /// sorted by length.
   void state_gradient(Workspace& w, int d, int s, const ExamplesByLength& order) const {
     w.kernels.gather_gemm({.a = gates(w, d, s),
                            .b = w.weights.transposed + at_[d].transposed_hh,
@@ -449,8 +451,9 @@ class CpuRecurrent final : public WholeGradientLayer {
   std::array<std::vector<std::int32_t>, 2> word_row_;
   std::vector<GemmStep> input_steps_;  ///< offsets of each summand, one per input, of a gate
   std::vector<GemmStep> state_steps_;  ///< offsets of each summand, one per state, of a gate
-  /// Offsets of each summand, one per gate, of an input's gradient.
+  /// Offsets of each summand, one per gate and unit, of an input's gradient.
   std::vector<GemmStep> input_gradient_steps_;
+  /// Offsets of each summand, one per gate and unit, of a state's gradient.
   std::vector<GemmStep> state_gradient_steps_;
   /// For each direction: offsets of each summand, one per step, of the gradient of an input's
   /// weight. A summand is an input times a gate's gradient.

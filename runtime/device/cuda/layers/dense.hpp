@@ -14,13 +14,15 @@ namespace cudp::cuda::inline CUDP_SIMT {
 class CudaDense final : public ProductLayer {
  public:
   /// Whether forward() can also apply the activation f to the layer's output. If cuBLASLt computes
-  /// the product, only one kind of activation is possible.
+  /// the product, only one kind of activation is possible. l: the layer in its network. choices:
+  /// how layers are computed.
   bool takes_output_function(const NetworkLayer& l, const LayoutChoices& choices,
                              const Activate& f) const override {
     return uses_own_kernels(l, choices) || f.kind == Activation::relu;
   }
   /// Whether the kernels of the matrix products need numbers that are rounded to TF32 in memory.
-  /// BLAS rounds the numbers that it multiplies itself.
+  /// BLAS rounds the numbers that it multiplies itself. l: the layer in its network. choices: how
+  /// layers are computed.
   bool reads_rounded(const NetworkLayer& l, const LayoutChoices& choices) const override {
     return choices.precision == Precision::tf32 && uses_own_kernels(l, choices) &&
            gains_from_tensor_cores(l.in.size(), l.out.size());
@@ -132,7 +134,8 @@ class CudaDense final : public ProductLayer {
   }
 
   /// Computes the squared norm of each example's transformed gradient, (gradient - m) / scale, from
-  /// two matrix products, without forming the gradient.
+  /// two matrix products, without forming the gradient. w: the micro-batch. c: arrays of
+  /// coordinate-wise clipping.
   void transformed_norm(MicroBatch& w, const CoordinatesView& c) const {
     const auto rows = static_cast<std::int64_t>(w.batch.capacity);
     const float* const x = w.value(in());

@@ -35,7 +35,7 @@ class CudaGroupNorm final : public CudaLayer {
   bool backward_needs_gradient() const override { return true; }
 
   /// Computes the gradient of the parameters, its squared norm and, in the same kernel, the
-  /// gradient of the input.
+  /// gradient of the input. w: the micro-batch.
   void gradient(MicroBatch& w) const override {
     launch(w.gpu, "group norm gradient", group_norm_backward_kernel,
            device::GroupNormBackward{.batch = w.batch,

@@ -18,7 +18,7 @@ class CudaRecurrent final : public SequenceLayer {
   CudaRecurrent(const Recurrent& layer) : layer_(layer) {}
 
   /// Prepares the layer's kernels. Call before a step is recorded. Throws InputError if the layer
-  /// needs more shared memory than a block may have.
+  /// needs more shared memory than a block may have. gpu: the device.
   void prepare(Gpu& gpu) const override {
     if (by_library_) {
       gpu.prepare_dnn();
@@ -50,7 +50,7 @@ class CudaRecurrent final : public SequenceLayer {
   bool backward_needs_gradient() const override { return true; }
 
   /// Runs all backward steps, which compute the gradients with respect to the gates, then computes
-  /// the squared norms of the parameters' gradients.
+  /// the squared norms of the parameters' gradients. w: the micro-batch.
   void gradient(MicroBatch& w) const override {
     device::RecurrentPass pass = pass_of(w, true);
     pass.out = w.gradient(out());
@@ -66,7 +66,7 @@ class CudaRecurrent final : public SequenceLayer {
 
   /// Returns the arguments of the kernels that compute the gradients of the weights of inputs and
   /// of states, for each direction. In a GRU the last gate has two gradients, one for the weights
-  /// of inputs and one for those of states.
+  /// of inputs and one for those of states. w: the micro-batch.
   SequenceGradient sequence_gradient(const MicroBatch& w) const override {
     SequenceGradient g{
         .batch = w.batch, .length = w.lengths(), .longest = places(), .tile = tile(), .part = {}};
@@ -106,7 +106,7 @@ class CudaRecurrent final : public SequenceLayer {
 
  private:
   /// Runs all steps by cuDNN. From the states that cuDNN returns it computes the layer's output:
-  /// all states, the last state, or the mean of the states over a text's words.
+  /// all states, the last state, or the mean of the states over a text's words. w: the micro-batch.
   void recur_by_library(MicroBatch& w) const {
     const bool is_sequence = layer_.output == RecurrentOutput::sequence;
     const auto weights_of = [&](int d) {
@@ -229,8 +229,8 @@ class CudaRecurrent final : public SequenceLayer {
     return is_lstm() ? recurrent_kernel<LstmCell> : recurrent_kernel<GruCell>;
   }
 
-  /// Returns the index of a direction's first tensor; they are weight_ih, weight_hh, bias_ih and,
-  /// for a GRU, bias_hh.
+  /// Returns the index of the first tensor of direction d; they are weight_ih, weight_hh, bias_ih
+  /// and, for a GRU, bias_hh.
   std::size_t first_tensor(int d) const {
     return static_cast<std::size_t>(d) * (is_lstm() ? 3 : 4);
   }

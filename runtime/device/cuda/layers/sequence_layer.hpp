@@ -85,7 +85,7 @@ class SequenceLayer : public CudaLayer {
     s.uses_tensor_cores = s.uses_tensor_cores || precision == Precision::tf32;
   }
   /// Reserves one partial sum of the squared gradient norm per example for each of `tiles` tiles,
-  /// the tiles of all weights of the layer together.
+  /// the tiles of all weights of the layer together. s: the memory that the layers reserve.
   void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = reserve_parts(s, tiles); }
   const SequenceTileShape& tile() const { return tile_; }
   int places() const { return in().value.height; }
