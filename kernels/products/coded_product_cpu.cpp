@@ -86,7 +86,8 @@ void product_tile(const CodedProduct& a, const Parts* parts, bool from_bias, int
   }
 }
 
-/// A feature, and the examples (range of numbers begin .. end) whose rows contain its code.
+/// A one-hot feature, and the list of the examples in which it is 1: their numbers in the tile are
+/// *begin to *(end - 1).
 struct Run {
   std::int64_t feature;
   const std::uint8_t* begin;

@@ -102,9 +102,10 @@ privacy::RunSpending spending_of_plan(const NamedCertificate& c) {
   return {.run = privacy::StatedRun{c.stated.epsilon, c.stated.delta}};
 }
 
-/// Returns the spending of a run that may have been chosen after looking at other runs. Random
-/// allocation has no Renyi divergence, which that bound needs, so such a run counts with its stated
-/// epsilon and delta.
+/// Returns the spending of a run that may have been chosen after looking at other runs. The bound
+/// for chosen runs needs Renyi divergences, and this program computes none for random allocation. A
+/// run with random allocation therefore counts with its stated epsilon and delta, any other run
+/// with `spending` as it is.
 privacy::RunSpending as_chosen(const privacy::RunSpending& spending,
                                const verify::StatedNumbers& stated) {
   if (!privacy::allocates(spending)) return spending;

@@ -22,9 +22,10 @@ namespace {
 
 constexpr std::size_t kPage = RowPass::kDirectPage;
 
-/// Number of blocks of the file that are read at the same time.
+/// The file is read in order, in blocks of kBlockBytes; this is the number of blocks that are read
+/// at the same time.
 constexpr std::size_t kBlocks = 8;
-/// Size of a block [bytes].
+/// Size of a block, which is read at once [bytes].
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 
 static_assert(kBlocks * (kBlockBytes + 2 * kPage) <= RowPass::kReadBytes);

@@ -90,8 +90,9 @@ class ReleaseObserver;  // release_observer.hpp
 class Gate {
  public:
   /// authority: approves or refuses each release. release_observer: receives released values; may
-  /// be null. Both must outlive the gate. key: random key from which noise is drawn. earlier:
-  /// values that the run released before it was interrupted.
+  /// be null. Both must outlive the gate. generator, key: generator of random numbers and its key,
+  /// from which noise is drawn. earlier: values that the run released before it was interrupted,
+  /// with which listed() begins.
   Gate(Generator generator, SharedKey key, ReleaseAuthority& authority,
        std::vector<privacy::NoisyValue> earlier = {}, ReleaseObserver* release_observer = nullptr);
   Gate(const Gate&) = delete;
