@@ -64,10 +64,10 @@ struct DpAgdState {
 ///   with Gumbel noise instead of epsilon^2/2. The paper's Laplace noise is available.
 /// - The budget in rho is that of the conversion of Canonne, Kamath and Steinke 2020; the classical
 ///   conversion is available (dp_agd_method.hpp).
-/// - If no step size helps, the largest step size alpha_max shrinks by a stated factor. Otherwise, if
-///   even the smallest step size is too long for every direction, a run would spend its whole budget
-///   on one gradient. Shrinking costs no privacy, because it follows from a released choice. With
-///   the factor 1 alpha_max stays, as in the paper.
+/// - If no step size helps, the largest step size alpha_max shrinks by a stated factor. Otherwise,
+///   if even the smallest step size is too long for every direction, a run would spend its whole
+///   budget on one gradient. Shrinking costs no privacy, because it follows from a released choice.
+///   With the factor 1 alpha_max stays, as in the paper.
 /// - The regulariser does not depend on the data, so its gradient is added after the noise.
 ///
 /// Mini-batches: an iteration draws its examples, each with the same probability, and uses them for
