@@ -383,6 +383,24 @@ TEST(Simt, AnMmaNeedsTheWholeWarp) {
               simt::launch(multiply_halves, dim3(1), dim3(32), 0, {}, 31u, out.data()));
 }
 
+TEST(Simt, HalfWordsHaveTheValuesOfTheirHalves) {
+  for (u32 first = 0; first < 0x10000; first += 8) {
+    simt::HalfWords words;
+    for (u32 i = 0; i < 8; ++i) words[i] = first + i;
+    simt::HalfValues values;
+    simt::half_values(words, values);
+    for (u32 i = 0; i < 8; ++i) {
+      const auto expected =
+          static_cast<float>(std::bit_cast<_Float16>(static_cast<std::uint16_t>(first + i)));
+      if (std::isnan(expected)) {
+        EXPECT_TRUE(std::isnan(values[i])) << first + i;
+        continue;
+      }
+      EXPECT_EQ(std::bit_cast<u32>(values[i]), std::bit_cast<u32>(expected)) << first + i;
+    }
+  }
+}
+
 template <bool with_sync>
 __global__ void pass_through_shared(int* out) {
   CUDP_SHARED(int, tile, [32]);

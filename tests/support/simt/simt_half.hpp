@@ -152,33 +152,14 @@ struct HalfFragments {
   float d[4];
 };
 
-inline const char* multiply_halves(void* const (&lanes)[32]) {
-  const auto of = [&](int g, int t) -> HalfFragments& {
-    return *static_cast<HalfFragments*>(lanes[4 * g + t]);
-  };
-  const auto half = [](std::uint32_t both, int which) {
-    return half_value(static_cast<std::uint16_t>(both >> 16 * which));
-  };
-  // A row of 8 numbers at a time: tests are compiled without loops made into vectors.
-  using Row = float __attribute__((vector_size(32)));
-  float a[16][16];
-  Row b[16], d[16];
-  for (int g = 0; g < 8; ++g)
-    for (int t = 0; t < 4; ++t) {
-      const HalfFragments& f = of(g, t);
-      for (int j = 0; j < 2; ++j) {
-        for (int i = 0; i < 4; ++i) a[g + i % 2 * 8][2 * t + j + i / 2 * 8] = half(f.a[i], j);
-        for (int i = 0; i < 2; ++i) b[2 * t + j + i * 8][g] = half(f.b[i], j);
-      }
-      for (int i = 0; i < 4; ++i) d[g + i / 2 * 8][2 * t + i % 2] = f.d[i];
-    }
-  for (int row = 0; row < 16; ++row)
-    for (int k = 0; k < 16; ++k) d[row] += a[row][k] * b[k];
-  for (int g = 0; g < 8; ++g)
-    for (int t = 0; t < 4; ++t)
-      for (int i = 0; i < 4; ++i) of(g, t).d[i] = d[g + i / 2 * 8][2 * t + i % 2];
-  return nullptr;
-}
+/// Computes d += a b for the whole warp: what multiply_add() does once all of its lanes have come.
+const char* multiply_halves(void* const (&lanes)[32]);
+
+/// Eight words, and the values of eight fp16 numbers.
+using HalfWords = std::uint32_t __attribute__((vector_size(32)));
+using HalfValues = float __attribute__((vector_size(32)));
+/// values: half_value() of each word's low 16 bits. The high ones must be 0.
+void half_values(const HalfWords& bits, HalfValues& values);
 
 inline void multiply_add(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
                          const char* file, int line) {

@@ -42,30 +42,8 @@ struct TensorFragments {
 
 /// Computes d += a b for a warp, given the registers of its lanes. Returns null, or an error
 /// message if an operand is not rounded to TF32: a device would ignore the other bits.
-inline const char* multiply_fragments(void* const (&lanes)[32]) {
-  const auto of = [&](int g, int t) -> TensorFragments& {
-    return *static_cast<TensorFragments*>(lanes[4 * g + t]);
-  };
-  // A row of 8 numbers at a time: tests are compiled without loops made into vectors.
-  using Row = float __attribute__((vector_size(32)));
-  float a[16][8];
-  Row b[8], d[16];
-  for (int g = 0; g < 8; ++g)
-    for (int t = 0; t < 4; ++t) {
-      const TensorFragments& f = of(g, t);
-      for (int i = 0; i < 4; ++i) a[g + i % 2 * 8][t + i / 2 * 4] = f.a[i];
-      for (int i = 0; i < 2; ++i) b[t + i * 4][g] = f.b[i];
-      for (int i = 0; i < 4; ++i) d[g + i / 2 * 8][2 * t + i % 2] = f.d[i];
-      for (const float v : {f.a[0], f.a[1], f.a[2], f.a[3], f.b[0], f.b[1]})
-        if (!is_tf32(v)) return "an operand of mma is not rounded to TF32";
-    }
-  for (int row = 0; row < 16; ++row)
-    for (int k = 0; k < 8; ++k) d[row] += a[row][k] * b[k];
-  for (int g = 0; g < 8; ++g)
-    for (int t = 0; t < 4; ++t)
-      for (int i = 0; i < 4; ++i) of(g, t).d[i] = d[g + i / 2 * 8][2 * t + i % 2];
-  return nullptr;
-}
+/// Computes d += a b for the whole warp: what mma_tf32() does once all of its lanes have come.
+const char* multiply_fragments(void* const (&lanes)[32]);
 
 /// Computes d += a b. All lanes of a warp must call it at the same line.
 inline void mma_tf32(TensorFragments& mine, const char* file, int line) {
