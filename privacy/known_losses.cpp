@@ -87,4 +87,6 @@ PrivacyBound known_epsilon_by_rdp(std::span<const Release> releases, double delt
 
 void use_bound_store(BoundStore* store) { bound_store() = store; }
 
+BoundStore* used_bound_store() { return bound_store(); }
+
 }  // namespace cudp::privacy

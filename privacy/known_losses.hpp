@@ -48,8 +48,9 @@ class BoundStore {
 };
 
 /// Sets the store that known_epsilon() and known_epsilon_by_rdp() use in addition to this thread's
-/// cache; null: none. cudp has none. Tests that start hundreds of trainings in processes of their
-/// own set one. Call it before other threads use an accountant.
+/// cache; null: none, as at first. Call it while no other thread uses an accountant.
 void use_bound_store(BoundStore* store);
+/// Returns the store that use_bound_store() has set; null if there is none.
+BoundStore* used_bound_store();
 
 }  // namespace cudp::privacy

@@ -196,6 +196,11 @@ void Sweep::run(std::optional<EndOnSignal>& end) {
   std::vector<std::size_t> left;
   for (std::size_t r = 0; r < runs_.size(); ++r)
     if (runs_[r].mine && !is_over(r)) left.push_back(r);
+  // Repeats of a combination come after the first run of each: they need the same bounds, which are
+  // then known, and the table has all combinations early.
+  std::ranges::stable_sort(left, {}, [this](std::size_t r) {
+    return r % static_cast<std::size_t>(request_.flags.repeats);
+  });
   at_once_ = jobs();
   if (!left.empty())
     reporter_.info(fmt::format("{} of {} runs, {} at a time, in {}", left.size(), runs_.size(),

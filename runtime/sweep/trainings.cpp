@@ -103,6 +103,16 @@ bool may_use_cuda(const TrainConfig& config) {
   return built_with_cuda() && config.device != Device::cpu;
 }
 
+SharedData::SharedData() {
+  if (privacy::used_bound_store() != nullptr) return;
+  bounds_ = std::make_unique<SharedBounds>();
+  privacy::use_bound_store(bounds_.get());
+}
+
+SharedData::~SharedData() {
+  if (bounds_ != nullptr) privacy::use_bound_store(nullptr);
+}
+
 void SharedData::load(const TrainConfig& config, Reporter& reporter) {
   const std::string key = loading_key(config);
   if (!key.empty() && !loaded_.contains(key)) loaded_[key] = load_for_trainings(config, reporter);

@@ -14,6 +14,7 @@
 #include "runtime/base/reporter.hpp"
 #include "runtime/config/config.hpp"
 #include "runtime/run/folder.hpp"
+#include "runtime/sweep/shared_bounds.hpp"
 #include "runtime/training/loaded_data.hpp"
 
 namespace cudp {
@@ -44,6 +45,16 @@ struct DataFacts {
 /// tuning share: those in this process and in its child processes.
 class SharedData {
  public:
+  /// While the object lives, bounds that an accountant computes in this process or in one that it
+  /// forks are known to all of them (SharedBounds), unless there is a store of bounds already.
+  /// Requires that no other thread uses an accountant, also of the destructor.
+  SharedData();
+  ~SharedData();
+  SharedData(const SharedData&) = delete;
+  SharedData& operator=(const SharedData&) = delete;
+  SharedData(SharedData&&) = delete;
+  SharedData& operator=(SharedData&&) = delete;
+
   /// Reads the data of trainings with these settings into memory, unless they are there already or
   /// cannot be shared between trainings. Throws InputError if the data cannot be read.
   void load(const TrainConfig& config, Reporter& reporter);
@@ -64,6 +75,7 @@ class SharedData {
 
  private:
   std::map<std::string, std::shared_ptr<LoadedData>> loaded_;  ///< by loading_key
+  std::unique_ptr<SharedBounds> bounds_;                       ///< null if others are in use
 };
 
 /// Returns whether a training with this config may run on a CUDA device.

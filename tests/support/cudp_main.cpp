@@ -5,7 +5,7 @@
 #include "tests/support/shared_bounds.hpp"
 
 int main(int argc, char** argv) {
-  const auto bounds = cudp::SharedBounds::inherit();
+  const auto bounds = cudp::inherited_bounds();
   cudp::privacy::use_bound_store(bounds.get());
   return cudp::run_command_line(argc, argv);
 }

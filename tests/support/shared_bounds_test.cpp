@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "privacy/accountant.hpp"
+#include "runtime/sweep/trainings.hpp"
 
 namespace cudp {
 namespace {
@@ -158,6 +159,40 @@ TEST(SharedBounds, AreOfOneQuestion) {
       ask(composition, o, delta);
     }
     return is_new;
+  }));
+}
+
+/// A process finds what another one has added, in whichever order they were forked.
+TEST(SharedBounds, AreKnownToAllProcesses) {
+  SharedBounds shared;
+  EXPECT_TRUE(holds_in_a_process([&] {
+    shared.add("first", {.epsilon = 1.0});
+    return !shared.find("second").has_value();
+  }));
+  ASSERT_TRUE(shared.find("first").has_value());
+  EXPECT_EQ(shared.find("first")->epsilon, 1.0);
+  shared.add("second", {.epsilon = 2.0});
+  EXPECT_TRUE(holds_in_a_process([&] {
+    return shared.find("first")->epsilon == 1.0 && shared.find("second")->epsilon == 2.0;
+  }));
+}
+
+/// Trainings of a sweep share them, unless others are in use already.
+TEST(SharedBounds, AreInUseWhileASweepIs) {
+  EXPECT_TRUE(holds_in_a_process([] {
+    privacy::use_bound_store(nullptr);
+    {
+      const SharedData data;
+      privacy::BoundStore* const used = privacy::used_bound_store();
+      if (used == nullptr) return false;
+      const SharedData more;
+      if (privacy::used_bound_store() != used) return false;
+    }
+    if (privacy::used_bound_store() != nullptr) return false;
+    SharedBounds others;
+    privacy::use_bound_store(&others);
+    { const SharedData data; }
+    return privacy::used_bound_store() == &others;
   }));
 }
 

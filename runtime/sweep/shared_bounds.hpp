@@ -1,0 +1,43 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "privacy/known_losses.hpp"
+
+namespace cudp {
+
+/// Bounds of the privacy accountant in memory that this process shares with the processes that it
+/// forks, so that trainings with the same settings compute each bound once. They are gone when the
+/// last of these processes ends. Thread-safe.
+class SharedBounds final : public privacy::BoundStore {
+ public:
+  /// Size of the memory [bytes]. The system provides it as it is written.
+  static constexpr std::size_t kBytes = std::size_t{64} << 20;
+
+  /// Allocates the memory. If the system has none, nothing is stored.
+  SharedBounds();
+  /// Returns bounds in the memory of a file of kBytes bytes, which other programs can map, too.
+  /// Returns null if the file cannot be mapped, or contains anything but such bounds. The file can
+  /// be closed afterwards.
+  static std::unique_ptr<SharedBounds> in_file(int file);
+  SharedBounds(const SharedBounds&) = delete;
+  SharedBounds& operator=(const SharedBounds&) = delete;
+  SharedBounds(SharedBounds&&) = delete;
+  SharedBounds& operator=(SharedBounds&&) = delete;
+  ~SharedBounds() override;
+
+  std::optional<privacy::PrivacyBound> find(const std::string& question) const override;
+  /// Adds nothing if the memory is full. A process may be killed at any time in this function:
+  /// other processes find only bounds that are complete.
+  void add(const std::string& question, const privacy::PrivacyBound& bound) override;
+
+ private:
+  struct Table;
+  explicit SharedBounds(Table* table) : table_(table) {}
+
+  Table* table_ = nullptr;  ///< null: there is no memory
+};
+
+}  // namespace cudp
