@@ -153,7 +153,7 @@ SOURCE_MUTANTS = [
     ("sums of tensor cores begin anew", "kernels/common/tensor_core.cuh",
      'const float (&b)[2]) {\n#ifdef __CUDACC__\n ', 'const float (&b)[2]) {\n#ifdef __CUDACC__\n  top[0] = top[1] = bottom[0] = bottom[1] = 0.0f;', TENSOR),
     ("units are cut off", "kernels/common/fixed_point.cuh",
-     "return static_cast<std::int32_t>(biased_product(x, y)) - kToUnitsBits;", "return __float2int_rz(x * y);", KERNELS + ":" + ENGINE),
+     "return ScalarLanes::bits(ScalarLanes::fma(x, y, kToUnits));", "return kToUnitsBits + __float2int_rz(x * y);", KERNELS + ":" + ENGINE),
     ("a fused multiply-add rounds twice", "kernels/common/lanes.hpp", "return __fmaf_rn(a, b, c);", "return __fadd_rn(__fmul_rn(a, b), c);", KERNELS + ":" + RANDOM),
     ("a pair used undecided", "kernels/step/finish.cuh", "if (!tried.decided) {", "if (false) {", FINISH),
     ("a stalled step updated twice", "kernels/step/finish.cuh",
