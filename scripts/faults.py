@@ -366,6 +366,29 @@ PLACES = [
     ("kernels/fused/recurrent_sums.cuh", "decide_and_add", "&& !P::kTransforms ? @inverse@", BOTH),
     ("kernels/fused/recurrent_sums.cuh", "decide_and_add", "clip_factors(clip_settings(a.clip, *a.sum_scale), squares, P::kLayers, factors) < INFINITY", [("factor 0 in place of a skip", "x || true")]),
     ("kernels/fused/recurrent_sums.cuh", "transform", "layer < 2 ? inverse : 1.0f", BOTH),
+    # Targets, class weights and held-out rows on CUDA.
+    ("kernels/layers/loss_math.hpp", "target_derivative", "r < -bound ? @-bound@", [("a Huber bound on the wrong side", "-x")]),
+    ("kernels/layers/loss_math.hpp", "target_derivative", "above > bound ? @bound@", [("residuals above the Huber bound are not clamped", "above")]),
+    ("kernels/layers/loss_math.hpp", "target_value", "0.5f * @h@", [("a Huber loss without its offset", "0 * x")]),
+    ("kernels/layers/loss.cuh", "loss_kernel", "a.targets[@number_in_set(a.batch, a.examples, e)@]", [("the target of another row", "e + 0 * x")]),
+    ("kernels/layers/loss.cuh", "loss_kernel", "a.huber", BOTH),
+    ("kernels/layers/loss.cuh", "loss_kernel", "a.class_weights[a.label[e]]", [("the class weight is left out", "0 * x + 1")]),
+    ("kernels/contribution/clip.cuh", "clip_kernel", "a.class_weights[a.label[e]]", [("the class weight is left out", "0 * x + 1")]),
+    ("kernels/contribution/clip.cuh", "clip_kernel", "a.class_weights[@a.label[e]@]", [("the first class's weight", "0 * x")]),
+    ("kernels/fused/dense_rows.cuh", "truth_of", "a.targets[@number@]", [NEXT]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "a.huber", BOTH),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "a.class_weights[truth]", [("the class weight is left out of the loss", "0 * x + 1")]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "!@weighs_factors(task, transforms)@", [("the class weight before the clipping, too", "false && x")]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "a.class_weights[a.labels[number_of(e)]]", [("the class weight is left out", "0 * x + 1")]),
+    ("kernels/fused/dense_rows.cuh", "dense_rows_kernel", "a.labels[@number_of(e)@]", [("the weight of another row's class", "e + 0 * x")]),
+    ("runtime/device/cuda/layer_wise.cu", "backward", "weighted == Weighted::loss", [("the class weight before the clipping, too", "true || x")]),
+    ("runtime/device/cuda/step_sum.cpp", "add_by_layers", "? @Weighted::factors@ :", [("the class weight before the clipping", "Weighted::loss")]),
+    ("runtime/device/cuda/norms.cpp", "measure_all", "backward(@Weighted::loss@)", [("norms without the class weight", "Weighted::factors")]),
+    ("runtime/device/cuda/engine_parts.cpp", "load", "numbering.emplace(@data@)", [("draws by the row's number in the training set", "(x.numbers.clear(), x)")]),
+    ("kernels/step/sample.cuh", "allocated_of_column", "a.allocated[@example - a.first@]", [BEFORE]),
+    ("kernels/step/sample.cuh", "write_flags", "drawn && @index_of<true>(a, first + std::int64_t{16} * row) != kHeldOut@", [("held-out rows are drawn", "true || x")]),
+    ("kernels/step/sample.cuh", "write_flags", "a.norms[@index@]", [("the norm of another row", "x == 0 ? 1 : x - 1")]),
+    ("kernels/step/sample.cuh", "sample_place_kernel", "a.index[i]", [("another row than the one that is drawn", "x == 0 ? 1 : x - 1")]),
     # Layers for texts on CUDA: recurrent, their gradients, embeddings, means.
     ("kernels/layers/recurrent.cuh", "begin", "a.length[first + i]", [BEFORE]),
     ("kernels/layers/recurrent.cuh", "load_all", "from[row * a.hidden + k]", BOTH),
@@ -497,6 +520,9 @@ OTHER_TESTS = {
     ("runtime/results/holdout_figures.cpp", "powers[j]", LESS): "HoldoutFigures*",
     ("runtime/results/holdout_figures.cpp", "powers[j]", MORE): "HoldoutFigures*",
     ("runtime/results/holdout_figures.cpp", "powers[j]", "a row of no prediction counts twice"): "HoldoutFigures*",
+    # Class weights of networks without a fused kernel.
+    ("runtime/device/cuda/step_sum.cpp", "Weighted::factors", "the class weight before the clipping"): "CudaClassWeights*",
+    ("runtime/device/cuda/norms.cpp", "Weighted::loss", "norms without the class weight"): "CudaClassWeights*",
     # Random tables have no such cells.
     ("runtime/data/row_encoder.cpp", "malformed_ == Malformed::missing", "a cell that cannot be read is refused"): "*MalformedRows*",
 }
@@ -516,7 +542,13 @@ TESTS_OF_FILES = {
     "kernels/fused/head.cuh": "All/FusedStep*:TensorStep*",
     "kernels/fused/forward.cuh": "All/FusedStep*:TensorStep*",
     "kernels/fused/pool.cuh": "All/FusedStep*:TensorStep*",
-    "kernels/fused/dense_rows.cuh": "All/FusedTransformed*:All/FusedStep*",
+    "kernels/fused/dense_rows.cuh": "All/FusedTransformed*:All/FusedStep* CudaTargets*:CudaClassWeights*",
+    "kernels/layers/loss_math.hpp": "CudaTargets*",
+    "kernels/layers/loss.cuh": "CudaTargets*:CudaClassWeights*",
+    "kernels/contribution/clip.cuh": "CudaClassWeights*",
+    "kernels/step/sample.cuh": "CudaHoldOut*",
+    "runtime/device/cuda/layer_wise.cu": "CudaClassWeights*",
+    "runtime/device/cuda/engine_parts.cpp": "CudaHoldOut*",
     "kernels/fused/recurrent_block.cuh": "TextStep*",
     "kernels/fused/recurrent_steps.cuh": "TextStep*",
     "kernels/fused/recurrent_head.cuh": "TextStep*",
@@ -617,7 +649,7 @@ T fault_as(int place, const char* kind, T x, F change) {
 # The tests that look for faults, alone: the others would take long to build.
 TESTS = """
 add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_settings_neighbours_test.cpp runtime/device/coded_engine_test.cpp
-  runtime/device/class_weights_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp kernels/fused_kernel_test.cpp kernels/recurrent_kernel_test.cpp
+  runtime/device/class_weights_test.cpp runtime/device/cuda_training_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp kernels/fused_kernel_test.cpp kernels/recurrent_kernel_test.cpp
   runtime/data/table_reader_test.cpp runtime/data/ranges_test.cpp runtime/data/units_test.cpp runtime/methods/norm_bound_test.cpp
   runtime/results/holdout_figures_test.cpp support/test_files.cpp runtime/ranks/ranked_engine_test.cpp runtime/ranks/ranked_training_test.cpp runtime/ranks/ranked_cuda_test.cpp
   runtime/device/text_engine_test.cpp support/distributions.cpp support/fill_scratch.cpp

@@ -31,6 +31,7 @@ FINISH = "CudaKernel.Finish*:CudaKernel.TheCursor*:CudaKernel.TheEndOf*:*Release
 RANDOM = "*Random*:*RoundedNormal*:*Sample*:*Update*"
 SMALL_ENGINES = "All/CudaEngine.*/mlp*:All/CudaEngine.*/logistic*:All/CudaEngine.*/mixed*"
 ENGINE = "All/CudaEngine.*mlp*:All/CudaEngine.*cnn*"
+TARGETS, WEIGHTS, HOLD_OUT = "CudaTargets.*", "CudaClassWeights.*", "CudaHoldOut.*"
 
 
 # --- Mutants of PTX: a text to another ---
@@ -152,7 +153,7 @@ SOURCE_MUTANTS = [
     ("sums of tensor cores begin anew", "kernels/common/tensor_core.cuh",
      'const float (&b)[2]) {\n#ifdef __CUDACC__\n ', 'const float (&b)[2]) {\n#ifdef __CUDACC__\n  top[0] = top[1] = bottom[0] = bottom[1] = 0.0f;', TENSOR),
     ("units are cut off", "kernels/common/fixed_point.cuh",
-     "return static_cast<std::int32_t>(biased_product(x, y)) - kToUnitsBits;", "return __float2int_rz(x * y);", KERNELS + ":" + ENGINE),
+     "return ScalarLanes::bits(ScalarLanes::fma(x, y, kToUnits));", "return kToUnitsBits + __float2int_rz(x * y);", KERNELS + ":" + ENGINE),
     ("a fused multiply-add rounds twice", "kernels/common/lanes.hpp", "return __fmaf_rn(a, b, c);", "return __fadd_rn(__fmul_rn(a, b), c);", KERNELS + ":" + RANDOM),
     ("a pair used undecided", "kernels/step/finish.cuh", "if (!tried.decided) {", "if (false) {", FINISH),
     ("a stalled step updated twice", "kernels/step/finish.cuh",
@@ -163,15 +164,40 @@ SOURCE_MUTANTS = [
     ("no fence after the last block is counted", "kernels/step/sample.cuh", "  __threadfence();\n  c.blocks_done", "  c.blocks_done", FINISH),
     ("steps go on after one that waits", "kernels/step/step_cursor.hpp", "return c.pending != 0 || c.oversized_batch != 0", "return c.oversized_batch != 0", FINISH),
     ("the number of a thread along y", "kernels/fused/candidates.cuh", "mov.u32 %0, %%tid.x;", "mov.u32 %0, %%tid.y;", KERNELS + ":" + ENGINE),
+    # Those that the emulator has, too: kernels that only trainings with targets, class weights or held-out rows launch.
+    ("a Huber bound on the wrong side", "kernels/layers/loss_math.hpp", "r < -bound ? -bound : r", "r < -bound ? bound : r", TARGETS),
+    ("the target of another row", "kernels/layers/loss.cuh", "a.targets[number_in_set(a.batch, a.examples, e)]", "a.targets[e]", TARGETS),
+    ("a loss without its class's weight", "kernels/layers/loss.cuh", "logit_gradient[i] *= a.class_weights[a.label[e]];", ";", WEIGHTS),
+    ("a clip factor without its class's weight", "kernels/contribution/clip.cuh", "      factors[g] *= weight;\n", "", WEIGHTS),
+    ("a fused sum without class weights", "kernels/fused/dense_rows.cuh", "scale *= a.class_weights[a.labels[number_of(e)]];", ";", WEIGHTS),
+    ("the weight of another row's class", "kernels/fused/dense_rows.cuh", "a.class_weights[a.labels[number_of(e)]]", "a.class_weights[a.labels[e]]", WEIGHTS),
+    ("held-out rows are drawn", "kernels/step/sample.cuh", "drawn = drawn && index_of<true>(a, first + std::int64_t{16} * row) != kHeldOut;", ";", HOLD_OUT),
+    ("another row than the one that is drawn", "kernels/step/sample.cuh", "a.index != nullptr ? a.index[i] : i", "i", HOLD_OUT),
+    ("the step of an epoch that another row has", "kernels/step/sample.cuh", "a.allocated[example - a.first]", "a.allocated[(example - a.first) ^ 1]", HOLD_OUT),
 ]
 
 
 # Where the kernels stand that tests launch: their own, and the engine's (tests/kernels/compiled_*.hpp).
 KERNEL_SOURCES = ("gpu/cuda_kernels_gpu_test.cu", "gpu/random_gpu.cu",
-                  "device/cuda/fused.cu", "device/cuda/products.cu", "device/cuda/step.cu")
+                  "device/cuda/fused.cu", "device/cuda/layer_wise.cu", "device/cuda/products.cu", "device/cuda/step.cu")
 
 # Not to be found: what is compared bit for bit is not made by float32 multiply-adds.
 WITHIN_TOLERANCES = {"a fused multiply-add rounds twice"}
+
+
+def command_of(source):
+    """The directory and the words of the call of nvcc that compiles a .cu."""
+    commands = json.loads((BUILD / "compile_commands.json").read_text())
+    command = next(c for c in commands if c["file"].endswith(source) and "nvcc" in c["command"])
+    words = shlex.split(command["command"])
+    return command["directory"], words[next(i for i, w in enumerate(words) if w.endswith("nvcc")):]
+
+
+def reads(source, file):
+    """Whether a .cu includes a file, as the build has found."""
+    directory, words = command_of(source)
+    done = subprocess.run(["ninja", "-t", "deps", words[words.index("-o") + 1]], cwd=directory, capture_output=True, text=True, check=True)
+    return str(ROOT / file) in done.stdout.split()
 
 
 def compile_ptx(source, change, to):
@@ -185,17 +211,14 @@ def compile_ptx(source, change, to):
     if text.count(before) != 1:
         sys.exit(f"mutants.py: expected once in {file}, found {text.count(before)} times: {before}")
     (sources / file).write_text(text.replace(before, after))
-    commands = json.loads((BUILD / "compile_commands.json").read_text())
-    command = next(c for c in commands if c["file"].endswith(source) and "nvcc" in c["command"])
-    words = shlex.split(command["command"])
-    words = words[next(i for i, w in enumerate(words) if w.endswith("nvcc")):]
+    directory, words = command_of(source)
     kept, skip = [], False
     for w in words:
         if skip or w in ("-c", "-x", "cu", "-o") or w.startswith(("--generate-code", "-gencode", "-arch", "-MD", "-MT", "-MF")):
             skip = w in ("-o", "-MT", "-MF", "-x")
             continue
         kept.append(w.replace(str(ROOT), str(sources)) if w.startswith(("-I" + str(ROOT), str(ROOT))) and "/build" not in w else w)
-    subprocess.run([*kept, "-ptx", "-arch=compute_80", "-o", str(to)], check=True, cwd=command["directory"])
+    subprocess.run([*kept, "-ptx", "-arch=compute_80", "-o", str(to)], check=True, cwd=directory)
 
 
 def emulator_reads(sources):
@@ -213,7 +236,11 @@ def emulator_reads(sources):
         texts = []
         for root in (ROOT, sources):
             moved = [w.replace(str(ROOT), str(root)) for w in words if not w.startswith("-fmacro-prefix-map")]
-            done = subprocess.run([*moved, "-x", "c++", "-E", "-P", str(root / file)], check=True, cwd=command["directory"], capture_output=True, text=True)
+            read = root / file
+            if pathlib.Path(command["file"]).is_relative_to(BUILD):  # it includes several sources
+                read = FOLDER / "unity.cpp"
+                read.write_text(pathlib.Path(command["file"]).read_text().replace(f"{ROOT}/", f"{root}/"))
+            done = subprocess.run([*moved, "-x", "c++", "-E", "-P", str(read)], check=True, cwd=command["directory"], capture_output=True, text=True)
             texts.append(done.stdout.replace(str(root), ""))
         if texts[0] != texts[1]:
             return True
@@ -260,7 +287,7 @@ def main():
         replaced.mkdir()
         said = ""
         if isinstance(change, tuple):
-            for source in KERNEL_SOURCES:
+            for source in (of for of in KERNEL_SOURCES if reads(of, change[1])):
                 made = FOLDER / "made.ptx"
                 compile_ptx(source, change[1:4], made)
                 entries = set(re.findall(r"\.entry ([\w$]+)", made.read_text()))

@@ -1,6 +1,7 @@
-// The CUDA engine under the emulator trains what the CPU trains: targets, class weights, rows that
-// were held out. Judged by the oracle in double, which shares no code with either, and by the CPU
-// where numbers must be equal.
+// The CUDA engine trains what the CPU trains: targets, class weights, rows that were held out. It
+// is judged by the oracle in double, which shares no code with either, and by the CPU where numbers
+// must be equal. cudp_tests runs it under the emulator, cudp_ptx_tests as nvcc's PTX, and
+// cudp_gpu_tests on a device.
 #include <algorithm>
 #include <cmath>
 #include <memory>
