@@ -107,12 +107,17 @@ def undefined_register(text):
     return re.sub(r"\.entry.*?\n\}", one, text, flags=re.S)
 
 
+def is_ours(text):
+    """Whether a module's PTX is that of our kernels: Ampere's, or Hopper's where there are both."""
+    return re.search(r"\.target sm_[89]0\b", text) is not None
+
+
 def ptx_mutants(texts, wanted):
     """(name, number of the module, change, tests, expected to be found, what is to be said)"""
-    kernels = next(n for n, t in texts.items() if "patch_gradient" in t and ".target sm_80" in t)
-    own = next(n for n, t in texts.items() if "half_product_kernel" in t and ".target sm_80" in t)  # of the tests
+    kernels = next(n for n, t in texts.items() if "patch_gradient" in t and is_ours(t))
+    own = next(n for n, t in texts.items() if "half_product_kernel" in t and is_ours(t))  # of the tests
     fused = [n for n, t in texts.items() if "bar.warp.sync" in t or "barrier.warp" in t or "dense_rows_kernel" in t]
-    rows = next(n for n, t in texts.items() if "dense_rows_kernel" in t and ".target sm_80" in t)
+    rows = next(n for n, t in texts.items() if "dense_rows_kernel" in t and is_ours(t))
     all_of = []
     for name, group, i, j in [("mma a1-a2", 1, 1, 2), ("mma b0-b1", 2, 0, 1), ("mma d1-d2", 0, 1, 2)]:
         all_of.append((name, kernels, swap_operands(group, i, j), TENSOR, True, ""))
@@ -163,6 +168,12 @@ SOURCE_MUTANTS = [
     ("no fence before a block is counted", "kernels/step/sample.cuh", "  __threadfence();\n  if (atomicAdd", "  if (atomicAdd", FINISH),
     ("no fence after the last block is counted", "kernels/step/sample.cuh", "  __threadfence();\n  c.blocks_done", "  c.blocks_done", FINISH),
     ("steps go on after one that waits", "kernels/step/step_cursor.hpp", "return c.pending != 0 || c.oversized_batch != 0", "return c.oversized_batch != 0", FINISH),
+    ("no wait for the sum", "kernels/common/dependent.cuh",
+     'asm volatile("griddepcontrol.wait;" ::: "memory");', 'asm volatile("" ::: "memory");', ENGINE),
+    ("a slab read before the sum has ended", "kernels/step/finish.cuh",
+     "    if (!has_waited) {\n", "    if (!has_waited) {\n      shares[0][column].even = a.unfinished.sums.slabs[column];\n", ENGINE),
+    ("a parameter written before the sum has ended", "kernels/step/finish.cuh",
+     "    if (!has_waited) {\n", "    if (!has_waited) {\n      if (threadIdx.x == 0 && blockIdx.x == 0) *a.update.parameters += 0.0f;\n", ENGINE),
     ("the number of a thread along y", "kernels/fused/candidates.cuh", "mov.u32 %0, %%tid.x;", "mov.u32 %0, %%tid.y;", KERNELS + ":" + ENGINE),
     # Those that the emulator has, too: kernels that only trainings with targets, class weights or held-out rows launch.
     ("a Huber bound on the wrong side", "kernels/layers/loss_math.hpp", "r < -bound ? -bound : r", "r < -bound ? bound : r", TARGETS),
@@ -179,7 +190,8 @@ SOURCE_MUTANTS = [
 
 # Where the kernels stand that tests launch: their own, and the engine's (tests/kernels/compiled_*.hpp).
 KERNEL_SOURCES = ("gpu/cuda_kernels_gpu_test.cu", "gpu/random_gpu.cu",
-                  "device/cuda/fused.cu", "device/cuda/layer_wise.cu", "device/cuda/products.cu", "device/cuda/step.cu")
+                  "device/cuda/fused.cu", "device/cuda/fused_dense.cu", "device/cuda/layer_wise.cu", "device/cuda/products.cu",
+                  "device/cuda/step.cu")
 
 # Not to be found: what is compared bit for bit is not made by float32 multiply-adds.
 WITHIN_TOLERANCES = {"a fused multiply-add rounds twice"}
@@ -218,7 +230,8 @@ def compile_ptx(source, change, to):
             skip = w in ("-o", "-MT", "-MF", "-x")
             continue
         kept.append(w.replace(str(ROOT), str(sources)) if w.startswith(("-I" + str(ROOT), str(ROOT))) and "/build" not in w else w)
-    subprocess.run([*kept, "-ptx", "-arch=compute_80", "-o", str(to)], check=True, cwd=directory)
+    architecture = 90 if "arch=compute_90" in command["command"] else 80
+    subprocess.run([*kept, "-ptx", f"-arch=compute_{architecture}", "-o", str(to)], check=True, cwd=directory)
 
 
 def emulator_reads(sources):
@@ -291,7 +304,7 @@ def main():
                 made = FOLDER / "made.ptx"
                 compile_ptx(source, change[1:4], made)
                 entries = set(re.findall(r"\.entry ([\w$]+)", made.read_text()))
-                module = max(texts, key=lambda n: len(entries & set(re.findall(r"\.entry ([\w$]+)", texts[n]))) if ".target sm_80" in texts[n] else -1)
+                module = max(texts, key=lambda n: len(entries & set(re.findall(r"\.entry ([\w$]+)", texts[n]))) if is_ours(texts[n]) else -1)
                 shutil.move(made, replaced / f"{module}.ptx")
             said = "; the emulator runs it too" if emulator_reads(FOLDER / "src") else "; not in what the emulator runs"
         elif change is not None:

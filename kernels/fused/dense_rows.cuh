@@ -29,6 +29,7 @@
 #include <cstdint>
 
 #include "kernels/common/coded_rows.cuh"
+#include "kernels/common/dependent.cuh"
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/tensor_core.cuh"
@@ -421,6 +422,7 @@ __device__ __forceinline__ float row_square(const float* row, int width) {
 // transforms).
 template <bool has_one, bool has_hidden, bool transforms>
 __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
+  let_dependent_start();
   constexpr int kMaxLayers = has_hidden ? kMaxDenseLayers : 1, kTiles = has_one ? 1 : 2;
   using Part = TilePart<has_one ? 1 : transforms ? 2 : 4, has_one ? 1 : transforms ? 4 : 8>;
   const DenseShapes& d = a.dense;

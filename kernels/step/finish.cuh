@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/common/dependent.cuh"
 #include "kernels/random/rounded_normal.cuh"
 #include "kernels/step/finish.hpp"
 #include "kernels/step/sample.cuh"
@@ -116,6 +117,7 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
       release_pair<kind>(a, scalars, grid, i, tried, 0, 0);
     }
   }
+  copy_next_batch(a.next, blockIdx.x * blockDim.x + threadIdx.x, blocks * blockDim.x);
   start_next_step(a.next);
 }
 
@@ -150,6 +152,29 @@ __device__ __forceinline__ PairSum sum_of_slabs(const FinishStep& a, int first, 
   return {sum.even, to_odd != 0 ? sum.odd : 0};
 }
 
+/// Members of the cursor on which the noise of a step depends.
+struct NoiseInputs {
+  std::uint64_t step = 0;
+  float std = 0.0f;
+  double grid = 0.0;  ///< 0: no noise has been made
+
+  __device__ bool operator==(const NoiseInputs& o) const {
+    return step == o.step && std == o.std && grid == o.grid;
+  }
+};
+
+/// Returns the noise for pair number `pair` of a step: two normal numbers, rounded to integers. in:
+/// members of the cursor during that step. a: arguments of the kernel.
+__device__ __forceinline__ TriedPair noise_of_pair(const FinishStep& a, const NoiseInputs& in,
+                                                   std::int64_t pair) {
+  if (in.std == 0.0f) return {.k = {0, 0}, .decided = true};
+  RandomStream stream = a.noise;
+  stream.step = in.step;
+  std::uint32_t word[16];
+  random_block<ScalarLanes>(stream, static_cast<std::uint32_t>(pair / 64 * 16 + pair % 16), word);
+  return try_pair_of(word, static_cast<int>(pair % 64) / 16, static_cast<double>(in.std) / in.grid);
+}
+
 // Finishes a step that has partial sums of a fused kernel (slabs; FinishStep). Requires by_pairs.
 // kind is a.update.optimizer.kind. grid: any, plus one block that adds up loss, norms and counts.
 // block: 2 to 4 whole warps. static smem: 32 doubles, 192 integers. A multiprocessor holds 640
@@ -157,44 +182,62 @@ __device__ __forceinline__ PairSum sum_of_slabs(const FinishStep& a, int first, 
 //
 // A block handles 32 pairs of numbers at a time. Its first warp generates their noise. Meanwhile
 // each other warp adds up a share of the slabs. The first warp then adds these sums and releases
-// the numbers. Sums are integers, so the division into shares does not affect them.
+// the numbers, while the others copy the next step's batch. Sums are integers, so the division into
+// shares does not affect them.
+//
+// This is a dependent launch (common/dependent.cuh). Its primary is the fused sum, beside which the
+// noise of a block's first pairs is made, in registers. Before the wait a thread reads a few
+// members of the cursor, which the sum does not write, and writes nothing. After the wait it reads
+// them again. If they have changed, the noise is made again: noise that is used is always that of
+// the step which the sum was made for, and which the ledger has. Everything else is done after the
+// wait.
 template <OptimizerKind kind>
 __global__ void __launch_bounds__(kSlabThreads, 640 / kSlabThreads)
     finish_slabs_kernel(FinishStep a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
   constexpr int kMaxAdders = kSlabThreads / kWarp - 1;
   CUDP_SHARED(PairSum, shares, [kMaxAdders][kWarp]);
-  if (a.cursor->active == 0) return;
   unsigned blocks = gridDim.x;
   if (a.unfinished.tally.total != nullptr && blockIdx.x == --blocks) {
+    wait_for_primary();
+    if (read_uncached(&a.cursor->active) == 0) return;
     finish_tally(a, &partial[0]);
     start_next_step(a.next);
     return;
   }
-  const StepScalars scalars = a.cursor->scalars;
-  const double grid = a.cursor->scale.grid;
-  const double s = static_cast<double>(scalars.noise_std) / grid;
-  const RandomStream stream = noise_stream(a);
-  const int slabs = written_slabs(a.unfinished.sums);
   const int adders = static_cast<int>(blockDim.x) / kWarp - 1;
   const int adder = static_cast<int>(threadIdx.x) / kWarp - 1;
   const auto column = static_cast<int>(threadIdx.x % kWarp);
   const std::int64_t pairs = (a.n + 127) / 128 * 64;
-  // All threads of the block iterate together, because of the barriers.
-  for (std::int64_t first = std::int64_t{blockIdx.x} * kWarp; first < pairs;
-       first += std::int64_t{blocks} * kWarp) {
+  const auto busy_blocks = static_cast<unsigned>(pairs / kWarp < blocks ? pairs / kWarp : blocks);
+  TriedPair tried{.k = {0, 0}, .decided = true};
+  NoiseInputs made{};  // of `tried`
+  // All threads of the block iterate together, because of the barriers. The first iteration makes
+  // noise only, and waits.
+  bool has_waited = false;
+  for (std::int64_t first = std::int64_t{blockIdx.x} * kWarp; !has_waited || first < pairs;) {
     const std::int64_t pair = first + column;
+    if (adder < 0 && read_uncached(&a.cursor->active) != 0) {
+      const NoiseInputs now{read_uncached(&a.cursor->step),
+                            read_uncached(&a.cursor->scalars.noise_std),
+                            read_uncached(&a.cursor->scale.grid)};
+      if (!(made == now)) {
+        tried = noise_of_pair(a, now, pair);
+        made = now;
+      }
+    }
+    if (!has_waited) {
+      wait_for_primary();
+      if (read_uncached(&a.cursor->active) == 0) return;
+      has_waited = true;
+      continue;
+    }
+    const StepScalars scalars = a.cursor->scalars;
     const std::int64_t i = even_number_of(pair);
-    TriedPair tried{.k = {0, 0}, .decided = true};
     if (adder >= 0) {
       PairSum sum{0, 0};
-      if (i < a.n) sum = sum_of_slabs(a, adder, adders, slabs, i);
+      if (i < a.n) sum = sum_of_slabs(a, adder, adders, written_slabs(a.unfinished.sums), i);
       shares[adder][column] = sum;
-    } else if (s != 0.0) {
-      std::uint32_t word[16];
-      random_block<ScalarLanes>(stream, static_cast<std::uint32_t>(pair / 64 * 16 + pair % 16),
-                                word);
-      tried = try_pair_of(word, static_cast<int>(pair % 64) / 16, s);
     }
     __syncthreads();
     if (adder < 0 && i < a.n) {
@@ -204,9 +247,14 @@ __global__ void __launch_bounds__(kSlabThreads, 640 / kSlabThreads)
         sum.even += shares[w][column].even;
         sum.odd += shares[w][column].odd;
       }
-      release_pair<kind>(a, scalars, grid, i, tried, sum.even, sum.odd);
+      release_pair<kind>(a, scalars, made.grid, i, tried, sum.even, sum.odd);
+    } else if (adder >= 0 && first == std::int64_t{blockIdx.x} * kWarp) {
+      copy_next_batch(a.next, (blockIdx.x * adders + adder) * kWarp + column,
+                      busy_blocks * adders * kWarp);
     }
     __syncthreads();  // the next iteration overwrites `shares`
+    made = {};        // the next pair needs its own noise
+    first += std::int64_t{blocks} * kWarp;
   }
   start_next_step(a.next);
 }

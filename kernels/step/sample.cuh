@@ -358,36 +358,44 @@ __global__ inline void begin_step_kernel(BatchesAhead ahead, SampleSpace space,
              threadIdx.x, blockDim.x);
 }
 
-/// Starts the step after the current one, if its batch was drawn ahead. All threads of all blocks
-/// of the current step's last launch call it, as the last thing that they do. They share the copy
-/// of the batch. The block that is the last to come here advances the cursor: all other blocks have
-/// then read what they need of it, and have counted the pairs of noise numbers that are undecided.
-///
-/// A block's work is ordered before the start of the step by a barrier of the block, a fence and
-/// the counter of blocks, which the last block reads before its own fence. If the run stops here,
-/// the batch has been copied in vain: the next step is started by begin_step_kernel, which copies
-/// it again.
-__device__ __forceinline__ void start_next_step(const NextStep& next) {
+/// Copies the batch of the step after the current one, if it was drawn ahead. Threads with the
+/// numbers 0, 1, ... share the work. The current step must no longer need its own batch. If the
+/// next step is not started after this one, the copy is in vain: begin_step_kernel makes it again.
+__device__ __forceinline__ void copy_next_batch(const NextStep& next, std::uint32_t thread,
+                                                std::uint32_t threads) {
   if (next.drawn == nullptr) return;
-  StepCursor& c = *next.space.cursor;
+  const StepCursor& c = *next.space.cursor;
   const std::uint64_t step = c.first + c.index;
   const StepRange range = *next.batches.range;
-  std::uint32_t count = 0;
-  if (range.has(step)) {
-    const auto row = static_cast<std::int64_t>(step - range.first);
-    count = next.batches.counts[row];
-    copy_batch(next.batches.examples + row * next.batches.list_size, next.drawn,
-               count < next.batches.list_size ? count : next.batches.list_size,
-               blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
-  }
+  if (!range.has(step)) return;
+  const auto row = static_cast<std::int64_t>(step - range.first);
+  const std::uint32_t count = next.batches.counts[row];
+  copy_batch(next.batches.examples + row * next.batches.list_size, next.drawn,
+             count < next.batches.list_size ? count : next.batches.list_size, thread, threads);
+}
+
+/// Starts the step after the current one, if its batch was drawn ahead. All threads of all blocks
+/// of the current step's last launch call it, as the last thing that they do. Requires that
+/// copy_next_batch() has been called. The block that is the last to come here advances the cursor:
+/// all other blocks have then read what they need of it, and have counted the pairs of noise
+/// numbers that are undecided.
+///
+/// A block's work is ordered before the start of the step by a barrier of the block, a fence and
+/// the counter of blocks, which the last block reads before its own fence.
+__device__ __forceinline__ void start_next_step(const NextStep& next) {
+  if (next.drawn == nullptr) return;
   __syncthreads();
   if (threadIdx.x != 0) return;
+  StepCursor& c = *next.space.cursor;
   __threadfence();
   if (atomicAdd(&c.blocks_done, 1u) + 1 != gridDim.x) return;
   __threadfence();
+  const std::uint64_t step = c.first + c.index;
+  const StepRange range = *next.batches.range;
   c.blocks_done = 0;
   c.active = 0;
-  *next.space.count = range.has(step) ? begin_step(next.space, count) : 0;
+  *next.space.count =
+      range.has(step) ? begin_step(next.space, next.batches.counts[step - range.first]) : 0;
 }
 
 }  // namespace cudp::inline CUDP_SIMT

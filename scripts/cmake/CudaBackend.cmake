@@ -32,18 +32,21 @@ endif()
 
 if(CUDP_WITH_CUDA)
   if(NOT cuda_architectures)
-    # All code comes from one PTX, Ampere's, which is compiled once: no kernel has parts of its own
-    # for a later architecture.
+    # Code comes from one PTX, Ampere's, which is compiled once. Kernels with parts of their own for
+    # Hopper and newer devices (kernels/common/dependent.cuh) have a second PTX.
     set(CMAKE_CUDA_ARCHITECTURES OFF)
-    if(CUDP_TESTS)  # A build that is tested need not run everywhere at once: others compile its PTX when they start.
-      set(device_code sm_90)
-    elseif(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
-      set(device_code sm_80,sm_90)
-    else()
-      set(device_code sm_80,sm_90,sm_100)
+    set(ampere_code compute_80)
+    set(hopper_code sm_90)
+    if(NOT CUDP_TESTS)  # A build that is tested need not run everywhere at once: others compile its PTX when they start.
+      string(APPEND ampere_code ,sm_80)
+      if(NOT CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
+        string(APPEND hopper_code ,sm_100)
+      endif()
     endif()
-    set(cuda_code "--generate-code=arch=compute_80,code=[compute_80,${device_code}]")
-    message(STATUS "CUDA device code: PTX of compute_80, ${device_code}")
+    set(cuda_code "--generate-code=arch=compute_80,code=[${ampere_code},${hopper_code}]")
+    set(dependent_cuda_code "--generate-code=arch=compute_80,code=[${ampere_code}]"
+      "--generate-code=arch=compute_90,code=[compute_90,${hopper_code}]")
+    message(STATUS "CUDA device code: ${ampere_code},${hopper_code}")
     # Tests and benchmarks are for the machine that builds them: PTX, which every device compiles.
     set(CUDP_CUDA_TEST_ARCHITECTURES 80-virtual)
   else()

@@ -328,6 +328,46 @@ TEST(PtxInterpreter, LaunchesOneAfterTheOtherRaceWithNothing) {
 
 // ---- copies on their way
 
+/// A dependent launch may do before its wait what has nothing to do with its primary. It must wait.
+TEST(PtxInterpreter, FindsDependentLaunchesThatDoNotWait) {
+  const auto kernel = [](const std::string& body) {
+    return one_kernel(
+        "ld.param.u64 %rd1, [k_param_0];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\n"
+        "add.s64 %rd3, %rd1, %rd2;\n" +
+        body + "ret;");
+  };
+  Module primary(kernel("st.global.u32 [%rd3], 7;\nld.global.u32 %r2, [%rd3+1024];\n"));
+  const auto said = [&](const std::string& body) -> std::string {
+    Module dependent(kernel(body));
+    Machine machine;
+    const u64 at = machine.upload(std::vector<u32>(1024, 1));
+    OneAfterTheOther order;
+    order.operation_before = machine.interpreter().next_interval();
+    try {
+      machine.run(*primary.find("k"), {}, {64, 1, 1}, {at});
+      Launch l{.kernel = dependent.find("k"), .block = {64, 1, 1}, .is_dependent = true};
+      l.parameters.resize(8);
+      std::memcpy(l.parameters.data(), &at, 8);
+      machine.interpreter().run(l, order);
+    } catch (const Fault& fault) {
+      return fault.what();
+    }
+    return "";
+  };
+  const std::string wait = "griddepcontrol.wait;\n", other = "ld.global.u32 %r5, [%rd3+2048];\n",
+                    read = "ld.global.u32 %r4, [%rd3];\n",
+                    write = "st.global.u32 [%rd3+1024], 1;\n";
+  EXPECT_EQ(said(other + wait + read + write), "");
+  EXPECT_NE(
+      said(read + wait + write).find("race: nothing orders it after the operation that wrote"),
+      std::string::npos);
+  EXPECT_NE(said(write + wait + read).find("race: nothing orders it after the operation that read"),
+            std::string::npos);
+  EXPECT_NE(said(other).find("ends without a wait"), std::string::npos);
+  EXPECT_NE(said("setp.eq.s32 %p1, %r1, 3;\n@%p1 ret;\n" + wait).find("ends without a wait"),
+            std::string::npos);
+}
+
 TEST(PtxInterpreter, FindsCopiesThatAreUsedBeforeTheyArrive) {
   const std::string copy =
       ".shared .align 16 .b8 a[2048];\nmov.u32 %r10, a;\nmul.lo.s32 %r11, %r1, 16;\nadd.s32 %r12, "

@@ -1,4 +1,5 @@
 // The emulator is judged by kernels with seeded bugs, each beside the right version.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/common/copy_async.cuh"
+#include "kernels/common/dependent.cuh"
 #include "kernels/common/half_core.cuh"
 #include "kernels/common/named_barrier.cuh"
 #include "kernels/common/simt.cuh"
@@ -531,6 +533,52 @@ TEST(Simt, RacesBetweenBlocksDependOnTheSeed) {
   int counter = 0;
   simt::launch(unguarded_counter, dim3(8), dim3(1), 0, {}, &counter);
   EXPECT_LT(counter, 8) << "blocks in flight together lose updates";
+}
+
+// --- Dependent launches ---
+
+enum class Waits { before_it_reads, after_it_reads, never, half_of_the_threads };
+
+__global__ void makes(int* made) { made[blockIdx.x * blockDim.x + threadIdx.x] = 7; }
+
+__global__ void reads_what_was_made(const int* made, int* out, Waits waits) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  const int early = waits == Waits::after_it_reads ? made[i] : 0;
+  if (waits != Waits::never && threadIdx.x % kWarp < 16) wait_for_primary();
+  const int one = __shfl_sync(kFullWarp, 1, 0);
+  if (waits != Waits::never && waits != Waits::half_of_the_threads) wait_for_primary();
+  __syncthreads();
+  out[i] = one * (waits == Waits::after_it_reads ? early : made[i]);
+}
+
+/// The part before the wait runs before the primary, in all blocks that are in flight.
+TEST(Simt, FindsDependentLaunchesThatDoNotWait) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    const auto run = [&](Waits waits) {
+      std::vector<int> made(6 * 64), out(6 * 64);
+      const auto primary = [&] { simt::launch(makes, dim3(6), dim3(64), 0, {}, made.data()); };
+      simt::launch(reads_what_was_made, dim3(6), dim3(64), 0,
+                   {.seed = seed, .is_dependent = true, .primary = primary}, made.data(),
+                   out.data(), waits);
+      return std::count(out.begin(), out.end(), 7);
+    };
+    EXPECT_EQ(run(Waits::before_it_reads), 6 * 64);
+    EXPECT_LE(run(Waits::after_it_reads), 2 * 64);
+    EXPECT_SAYS("ended without a wait", run(Waits::never));
+    EXPECT_SAYS("ended without a wait", run(Waits::half_of_the_threads));
+  }
+}
+
+TEST(Simt, APrimaryThatFailsFailsTheDependentLaunch) {
+  int nothing_made = 0;
+  const auto primary = [] { throw std::out_of_range("a primary"); };
+  EXPECT_THROW(simt::launch(reads_what_was_made, dim3(1), dim3(32), 0,
+                            {.is_dependent = true, .primary = primary}, &nothing_made,
+                            &nothing_made, Waits::before_it_reads),
+               std::out_of_range);
+  std::vector<int> out(32);
+  simt::launch(makes, dim3(1), dim3(32), 0, {}, out.data());
+  EXPECT_EQ(out, std::vector<int>(32, 7)) << "the emulator goes on";
 }
 
 __global__ void throws_inside(int at) {

@@ -3,11 +3,13 @@
 // CUDA graphs). Only this file allocates device memory and launches kernels.
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -109,6 +111,13 @@ class CudaGpu {
     check(cudaGetDeviceProperties(&properties, device), "read a device's properties");
     memory_ = properties.totalGlobalMem;
     uuid_.assign(properties.uuid.bytes, sizeof properties.uuid.bytes);
+    int driver = 0;
+    check(cudaDriverGetVersion(&driver), "read the driver's version");
+    constexpr int kCapturesDependents = 12030;  // CUDA 12.3
+    const char* const wish = std::getenv("CUDP_DEPENDENT_LAUNCHES");
+    allows_dependents_ = properties.major >= 9 && CUDART_VERSION >= kCapturesDependents &&
+                         driver >= kCapturesDependents && wish != nullptr &&
+                         std::string_view(wish) == "1";
   }
 
   const DeviceLimits& limits() const { return limits_; }
@@ -237,6 +246,13 @@ class CudaGpu {
   /// arguments. s: launch shape.
   template <class... P, class... A>
   void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args);
+  /// Launches a kernel that may begin beside the launch before it, which must be that of a kernel.
+  /// Requires the contract of kernels/common/dependent.cuh. It is an ordinary launch if the device,
+  /// the driver or the code of the kernel is too old, or unless the environment variable
+  /// CUDP_DEPENDENT_LAUNCHES is 1.
+  template <class... P, class... A>
+  void launch_dependent(const char* name, void (*kernel)(P...), const LaunchShape& s,
+                        const A&... args);
 
   /// Creates the cuBLAS handles. Call it before sgemm() and dense(), and not inside record().
   /// precision: precision of the products that sgemm() computes.
@@ -410,6 +426,7 @@ class CudaGpu {
   static constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // for cuBLAS [bytes]
 
   bool loads_only_ = false;
+  bool allows_dependents_ = false;  // launch_dependent() is more than launch()
   DeviceLimits limits_;
   std::size_t memory_ = 0;
   std::string uuid_;
@@ -439,6 +456,29 @@ void CudaGpu::launch(const char* name, void (*kernel)(P...), const LaunchShape& 
   const auto dim = [](const Extent& e) { return dim3(e.x, e.y, e.z); };
   kernel<<<dim(s.grid), dim(s.block), s.shared_bytes, stream_.get()>>>(args...);
   check(cudaGetLastError(), name);
+}
+
+template <class... P, class... A>
+void CudaGpu::launch_dependent(const char* name, void (*kernel)(P...), const LaunchShape& s,
+                               const A&... args) {
+  // Only code that was compiled from PTX for 9.0 or newer has the waits. A device of 9.0 may also
+  // run code that was compiled from older PTX.
+  constexpr int kPtxWithWaits = 90;
+  cudaFuncAttributes of{};
+  check(cudaFuncGetAttributes(&of, kernel), name);
+  if (loads_only_) return;
+  if (!allows_dependents_ || of.ptxVersion < kPtxWithWaits) return launch(name, kernel, s, args...);
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(s.grid.x, s.grid.y, s.grid.z);
+  config.blockDim = dim3(s.block.x, s.block.y, s.block.z);
+  config.dynamicSmemBytes = s.shared_bytes;
+  config.stream = stream_.get();
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  check(cudaLaunchKernelEx(&config, kernel, args...), name);
 }
 #endif
 

@@ -4,7 +4,6 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/fused/dense_rows.cuh"
 #include "kernels/fused/fused_kernel.cuh"
 #include "kernels/fused/recurrent_kernel.cuh"
 #include "kernels/fused/reduce.cuh"
@@ -112,43 +111,6 @@ std::vector<FusedKernel> tensor_kernels_of(const Network& net, const DeviceLimit
   return kernels;
 }
 
-/// If the network consists of dense layers, with an activation function after each but the last:
-/// returns their widths (number of features, then number of outputs of each layer), and writes the
-/// functions to `functions`. Otherwise returns an empty list. net: the network.
-std::vector<int> dense_widths(const Network& net, std::array<Activate, 4>& functions) {
-  if (net.layers.size() % 2 == 0 || net.layers.size() > 2 * kMaxDenseLayers - 1) return {};
-  std::vector<int> widths{net.input.size()};
-  for (std::size_t i = 0; i < net.layers.size(); ++i) {
-    const Layer& layer = net.layers[i].layer;
-    const auto* const dense = std::get_if<Dense>(&layer);
-    const auto* const f = std::get_if<Activate>(&layer);
-    if (i % 2 == 0 ? dense == nullptr : f == nullptr) return {};
-    if (i % 2 == 0)
-      widths.push_back(dense->out);
-    else
-      functions[i / 2] = *f;
-  }
-  return widths;
-}
-
-/// Returns the fused kernel for networks of dense layers, if the network is one and dense_plan()
-/// finds a layout that fits; otherwise an empty list. transforms: whether the kernel adds
-/// transformed gradients. net: the network. limits: those of the device.
-template <bool transforms>
-std::vector<FusedKernel> dense_kernels_of(const Network& net, const DeviceLimits& limits) {
-  FusedKernel k;
-  k.dense = dense_plan(dense_widths(net, k.functions), limits.shared_bytes, transforms);
-  const DenseShapes& d = k.dense;
-  if (d.tile == 0) return {};
-  ensure(net.parameter_count == static_cast<std::size_t>(d.last().end()),
-         "the fused kernel has another network's parameters");
-  k.shared_bytes = static_cast<std::size_t>(d.tile) * example_bytes(d, transforms);
-  k.sum = d.layers > 1        ? fused::dense_rows_kernel<false, true, transforms>
-          : d.last().out == 1 ? fused::dense_rows_kernel<true, false, transforms>
-                              : fused::dense_rows_kernel<false, false, transforms>;
-  return {k};
-}
-
 /// Returns whether a network has exactly the layers of `want`, a network for texts. If so, writes
 /// its two activation functions to `functions`. net: the network.
 bool matches(const Network& net, const fused::TextLayers& want,
@@ -213,7 +175,7 @@ std::vector<FusedKernel> kernels_for(const Network& net, const DeviceLimits& lim
     kernels = tensor_kernels_of<fused::ScatterCnn, false, transforms>(net, limits, precision);
   if (kernels.empty())
     kernels = text_kernels_of<fused::ImdbRnn, transforms>(net, limits, precision);
-  return kernels.empty() ? dense_kernels_of<transforms>(net, limits) : kernels;
+  return kernels.empty() ? dense_kernels_for(net, limits, transforms) : kernels;
 }
 
 /// Returns the clock cycles that a block needs for a group of this many examples, relative to a

@@ -60,6 +60,11 @@ struct FusedKernel {
 std::vector<FusedKernel> fused_kernels_for(const Network& net, const DeviceLimits& limits,
                                            Precision precision, bool transforms = false);
 
+/// Returns the fused kernel for networks of dense layers, if the network is one and its layout fits
+/// the device; otherwise an empty list. Arguments as for fused_kernels_for().
+std::vector<FusedKernel> dense_kernels_for(const Network& net, const DeviceLimits& limits,
+                                           bool transforms);
+
 /// Returns the precision of the matrix products (fp32 or TF32) with which this network is computed
 /// on a device. requested: the user's setting. Fused kernels (whole network in one launch) of
 /// networks with only dense layers always use fp32. transforms: whether gradients are transformed

@@ -19,5 +19,12 @@ template <class Args>
 void launch(Gpu& gpu, const char* name, void (*kernel)(Args), const Args& args) {
   launch(gpu, name, kernel, launch_shape(args), args);
 }
+/// Launches a kernel in the same way, but allows it to begin beside the launch before it, its
+/// primary, which must be that of a kernel. Requires the contract of kernels/common/dependent.cuh.
+template <class Args>
+void launch_dependent(Gpu& gpu, const char* name, void (*kernel)(Args), const Args& args) {
+  validate(args);
+  gpu.launch_dependent(name, kernel, launch_shape(args), args);
+}
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

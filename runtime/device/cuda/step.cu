@@ -163,8 +163,13 @@ void StepEnd::finish(const StepRecipe& recipe, const RandomStream& noise,
                      const Unfinished& unfinished, bool is_shown, const NextStep& next) {
   FinishStep args = finish_args(recipe, noise, unfinished, is_shown);
   args.next = next;
-  launch(gpu_, "finish", finish_kernel_of(recipe.optimizer.kind, unfinished.sums.slabs != nullptr),
-         args);
+  // If there are slabs, the launch before is the fused sum, beside which the noise is made.
+  const bool is_dependent = unfinished.sums.slabs != nullptr;
+  const FinishKernel kernel = finish_kernel_of(recipe.optimizer.kind, is_dependent);
+  if (is_dependent)
+    launch_dependent(gpu_, "finish", kernel, args);
+  else
+    launch(gpu_, "finish", kernel, args);
   if (has_separate_update(recipe) && !is_shown) update(recipe);
 }
 

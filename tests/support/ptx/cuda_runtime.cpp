@@ -67,7 +67,7 @@ cudaError_t fill(void* p, int value, std::size_t bytes, cudaStream_t stream) {
 }
 
 cudaError_t launch_kernel(const void* stub, dim3 grid, dim3 block, void** arguments,
-                          std::size_t shared, cudaStream_t stream) {
+                          std::size_t shared, cudaStream_t stream, bool is_dependent = false) {
   return runtime().answer([&] {
     Stream& s = runtime().stream(stream);
     // As drivers before CUDA 12.3: a kernel is loaded when it is first asked for.
@@ -84,7 +84,8 @@ cudaError_t launch_kernel(const void* stub, dim3 grid, dim3 block, void** argume
              .grid = {grid.x, grid.y, grid.z},
              .block = {block.x, block.y, block.z},
              .dynamic_shared = static_cast<u32>(shared),
-             .parameters = std::vector<u8>(kernel->parameter_bytes)};
+             .parameters = std::vector<u8>(kernel->parameter_bytes),
+             .is_dependent = is_dependent};
     const u64 threads = l.block.count();
     const std::string name = readable(kernel->name);
     if (l.grid.count() == 0 || threads == 0 || threads > 1024 || block.z > 64 ||
@@ -181,6 +182,17 @@ cudaError_t cudaLaunchKernel(const void* stub, dim3 grid, dim3 block, void** arg
   return launch_kernel(stub, grid, block, arguments, shared, stream);
 }
 
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* c, const void* stub, void** arguments) {
+  bool is_dependent = false;
+  for (unsigned n = 0; n < c->numAttrs; ++n) {
+    if (c->attrs[n].id != cudaLaunchAttributeProgrammaticStreamSerialization)
+      return Runtime::refuse(cudaErrorNotSupported, "an attribute of a launch that is not known");
+    is_dependent = c->attrs[n].val.programmaticStreamSerializationAllowed != 0;
+  }
+  return launch_kernel(stub, c->gridDim, c->blockDim, arguments, c->dynamicSmemBytes, c->stream,
+                       is_dependent);
+}
+
 // --- Devices ---
 
 cudaError_t cudaGetDeviceCount(int* count) {
@@ -259,11 +271,13 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, const void* stub) {
     if (copies == nullptr) return cudaErrorInvalidDeviceFunction;
     *a = {};
     a->maxThreadsPerBlock = 1024;
+    a->ptxVersion = 1000;
     for (Registered& r : *copies) {
       const Kernel& k = r.parsed();
       a->sharedSizeBytes = std::max<std::size_t>(a->sharedSizeBytes, k.static_shared_bytes);
       a->maxThreadsPerBlock = std::min(a->maxThreadsPerBlock, static_cast<int>(k.max_threads));
       a->maxDynamicSharedSizeBytes = static_cast<int>(k.max_dynamic_shared);
+      a->ptxVersion = std::min(a->ptxVersion, static_cast<int>(k.module->target()));
     }
     return cudaSuccess;
   });

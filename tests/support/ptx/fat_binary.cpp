@@ -98,12 +98,12 @@ std::string decompress_lz4(std::span<const u8> block, std::size_t size) {
   return text;
 }
 
-std::string ptx_of_fat_binary(const void* fat_binary) {
+std::string ptx_of_fat_binary(const void* fat_binary, u32 newest) {
   const auto* const first = static_cast<const u8*>(fat_binary);
   const auto header = read<FatHeader>(first);
   if (header.magic != kMagic || header.header_bytes < sizeof(FatHeader)) damaged("its first bytes");
   const u8* entry = nullptr;
-  u32 newest = 0;
+  u32 found = 0;
   for (u64 at = 0; at < header.bytes;) {
     const u8* const p = first + header.header_bytes + at;
     const u64 left = header.bytes - at;
@@ -112,8 +112,8 @@ std::string ptx_of_fat_binary(const void* fat_binary) {
     if (e.header_bytes < sizeof(EntryHeader) || e.header_bytes > left ||
         e.payload_bytes > left - e.header_bytes)
       damaged("an entry ends early");
-    if (e.kind == kPtx && e.architecture >= newest) {
-      newest = e.architecture;
+    if (e.kind == kPtx && e.architecture >= found && e.architecture <= newest) {
+      found = e.architecture;
       entry = p;
     }
     at += e.header_bytes + e.payload_bytes;

@@ -129,6 +129,7 @@ void Interpreter::begin(Block& b, const Launch& launch, u64 number) {
     w.waiting = 0;
     w.current = 0;
     w.sync = 0;
+    w.has_waited = 0;
     w.fenced = 0;
     w.counted = 0;
     w.interval = interval;
@@ -291,6 +292,7 @@ void Interpreter::run(const Launch& launch, HappensBefore& order) {
     b.memory = &memory_;
     b.order = &order;
     b.notes = &notes_;
+    b.is_dependent = launch.is_dependent;
     begin_next(b);
     running.push_back(&b);
   }

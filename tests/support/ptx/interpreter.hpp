@@ -37,6 +37,7 @@ struct Launch {
   Dim grid, block;
   u32 dynamic_shared = 0;      ///< bytes
   std::vector<u8> parameters;  ///< laid out as Kernel::parameters say
+  bool is_dependent = false;   ///< it may begin before the operation before it has ended
 };
 
 struct Totals {

@@ -71,12 +71,18 @@ class HappensBefore {
   /// ended.
   mutable const u32* ended = nullptr;
   mutable CountedBlocks counted;
+  /// First interval of the operation before this one in its stream or branch of a graph.
+  u32 operation_before = 0;
+  /// Intervals from this one on, those of a dependent launch's primary, have not ended for a warp
+  /// that has not waited for it.
+  mutable u32 unknown_from = ~0u;
   bool ended_in_block(u32 interval, u32 warp, u32 own) const {
     return ended == nullptr || warp == own || interval <= ended[warp];
   }
   /// Returns whether the operation of this earlier interval ended before this one began.
   bool before(u32 interval) const {
-    return all_before_ || interval == 0 || interval == last_known_ || is_known_before(interval);
+    return interval < unknown_from &&
+           (all_before_ || interval == 0 || interval == last_known_ || is_known_before(interval));
   }
 
  protected:

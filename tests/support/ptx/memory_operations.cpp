@@ -39,6 +39,8 @@ class Accessor {
         used_(used),
         kind_(kind) {
     order_.ended = w.kernel->has_named_barriers ? w.ended.data() : nullptr;
+    const bool is_early = w.block->is_dependent && (w.live & ~w.has_waited) != 0;
+    order_.unknown_from = is_early ? order_.operation_before : ~0u;
   }
 
   u8* place(u32 lane, u64 address) {
@@ -327,6 +329,7 @@ void add_type(Table& t, const std::string& type) {
   const std::string one{letter, ':'}, other{':', letter};
   t["ld.param." + type] = {load_parameter<T>, Syntax::load, one};
   t["ld.global." + type] = {load<T, Space::global>, Syntax::load, one};
+  t["ld.volatile.global." + type] = {load<T, Space::global>, Syntax::load, one};
   t["ld.shared." + type] = {load<T, Space::shared>, Syntax::load, one};
   t["ld." + type] = {load<T, Space::generic>, Syntax::load, one};
   t["st.global." + type] = {store<T, Space::global>, Syntax::store, other};

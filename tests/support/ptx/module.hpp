@@ -129,6 +129,8 @@ class Module {
   /// that it does not support.
   Kernel* find(const std::string& name);
   std::vector<std::string> kernels() const;
+  /// Returns the architecture that the PTX is for: 90 for sm_90.
+  u32 target() const { return target_; }
   std::string_view text(const Place& p) const;
   /// Returns the position in the source as "file:line"; empty if it is not known.
   std::string source(const Place& p) const;
@@ -140,6 +142,7 @@ class Module {
     std::size_t begin = 0, end = 0;
   };
   std::string text_;  ///< without comments
+  u32 target_ = 0;
   std::map<std::string, Entry, std::less<>> entries_;
   std::vector<std::string> shared_;  ///< declarations outside of kernels
   std::map<u32, std::string> files_;

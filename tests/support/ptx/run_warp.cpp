@@ -138,6 +138,8 @@ class Group {
       return true;
     }
     if (i.form == Form::exit) {
+      if (const u32 early = lanes & ~w_.has_waited; w_.block->is_dependent && early != 0)
+        fault(w_, first_lane(early), "a thread of a dependent launch ends without a wait");
       for (u32 left = lanes; left != 0; left &= left - 1)
         if (!w_.copies[first_lane(left)].empty())
           fault(w_, first_lane(left), "a thread ends while copies of its own are on their way");

@@ -19,11 +19,17 @@ const char* environment(const char* name, const char* otherwise) {
   return value != nullptr ? value : otherwise;
 }
 
+/// Returns the newest PTX of a module that the device can run.
+std::string ptx_for_device(const void* fat_binary) {
+  const Device& d = runtime().device();
+  return ptx_of_fat_binary(fat_binary, static_cast<u32>(10 * d.major + d.minor));
+}
+
 }  // namespace
 
 Module& LoadedModule::parsed() {
   if (module_) return *module_;
-  std::string text = ptx_of_fat_binary(fat_binary_);
+  std::string text = ptx_for_device(fat_binary_);
   if (const char* folder = std::getenv("CUDP_PTX_REPLACE"))
     if (std::ifstream file(folder + name(), std::ios::binary); file) {
       std::ostringstream content;
@@ -35,7 +41,7 @@ Module& LoadedModule::parsed() {
 }
 
 void LoadedModule::save(const char* folder) const {
-  std::ofstream(folder + name(), std::ios::binary) << ptx_of_fat_binary(fat_binary_);
+  std::ofstream(folder + name(), std::ios::binary) << ptx_for_device(fat_binary_);
 }
 
 Kernel& Registered::parsed() {
@@ -191,6 +197,7 @@ void Runtime::run(u32 line, const Clock& known, const Work& work, Clock& ended) 
   if (lost_ != cudaSuccess) return;
   KnownOperations order(history, known);
   const u32 first = interpreter.next_interval();
+  order.operation_before = std::exchange(last_of_line_[line], first);
   ended = history.begin(line, known, first);
   const auto start = Clocks::now();
   try {

@@ -200,6 +200,7 @@ class Runtime {
   cudaError_t lost_ = cudaSuccess;  ///< what all calls return after a fault
   u64 faults_ = 0;
   double seconds_ = 0.0;
+  std::map<u32, u32> last_of_line_;  // first interval of the last operation of each line
   std::vector<std::unique_ptr<LoadedModule>> modules_;
   std::map<const void*, std::vector<Registered>> kernels_;  // by stub
   Stream default_;

@@ -55,7 +55,8 @@ struct Block {
   const HappensBefore* order = nullptr;
   std::map<std::string, u64>* notes = nullptr;
   Dim grid, block, id;
-  u32 number = 0;  ///< of the block in the launch
+  u32 number = 0;             ///< of the block in the launch
+  bool is_dependent = false;  ///< its threads must wait for the primary of the launch
   std::vector<u8> shared;
   Shadow shadow;
   Rows rows;
@@ -79,7 +80,8 @@ struct Warp {
   std::array<u32, kMaxWarps> ended{};
   u16 sync = 0;  ///< warp-wide barriers in this interval
   bool at_barrier = false;
-  u32 fenced = 0;  ///< lanes that have passed a fence in this interval
+  u32 has_waited = 0;  ///< lanes that have waited for the primary of a dependent launch
+  u32 fenced = 0;      ///< lanes that have passed a fence in this interval
   /// Address of a counter at which lane counted_lane found all other blocks counted, and that no
   /// fence has followed; 0 if there is none.
   u64 counted = 0;

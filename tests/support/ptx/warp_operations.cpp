@@ -161,6 +161,8 @@ void multiply_f16(Warp& w, const Instruction& i, u32) {
   add_product(w, i, m);
 }
 
+void wait_for_primary(Warp& w, const Instruction&, u32 lanes) { w.has_waited |= lanes; }
+
 void nothing(Warp&, const Instruction&, u32) {}
 
 }  // namespace
@@ -176,6 +178,8 @@ void add_warp_operations(Table& t) {
                                                              "4444:4444444444"};
   t["mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"] = {multiply_f16, Syntax::matrix,
                                                             "4444:4444444444"};
+  t["griddepcontrol.wait"] = {wait_for_primary, Syntax::plain, ":"};
+  t["griddepcontrol.launch_dependents"] = {nothing, Syntax::plain, ":"};
   t["bar.sync"] = {nothing, Syntax::barrier, ":"};
   t["bra"] = {nothing, Syntax::branch, ":"};
   t["bra.uni"] = {nothing, Syntax::branch, ":"};

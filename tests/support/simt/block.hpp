@@ -75,7 +75,8 @@ struct Lane {
   unsigned number = 0;  // in the block
   dim3 thread;
   bool exited = false, at_barrier = false;
-  int named = 0;  // id of the named barrier it waits at
+  bool awaits_primary = false, has_waited = false;  // of a dependent launch
+  int named = 0;                                    // id of the named barrier it waits at
   WarpOp op = WarpOp::sync;
   unsigned mask = 0;
   int source = -1;

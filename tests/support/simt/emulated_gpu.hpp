@@ -16,6 +16,8 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -25,6 +27,7 @@
 #include "kernels/common/simt.cuh"
 #include "kernels/contribution/norm_total.cuh"
 #include "kernels/features/scatter.hpp"
+#include "kernels/fused/fused.hpp"
 #include "kernels/products/dense_rows.hpp"
 #include "kernels/step/finish.hpp"
 #include "kernels/step/sample.cuh"
@@ -51,6 +54,7 @@ class EmulatedGpu {
   explicit EmulatedGpu(const TestDevice& d) : state_(std::make_unique<State>()) {
     state_->seed = d.seed;
     state_->copies_early = d.seed % 2 == 1;
+    state_->dependents_early = d.seed % 2 == 1;
     state_->limits = {.multiprocessors = d.multiprocessors, .shared_bytes = d.shared_bytes};
     state_->batch_capacity = d.batch_capacity;
     state_->log = d.log;
@@ -145,6 +149,7 @@ class EmulatedGpu {
     return p;
   }
   void release_pinned(void* p) {
+    if (state_->held) std::exchange(state_->held, nullptr)();
     check_guard(p);
     const std::size_t bytes = state_->memory.at(p);
     state_->memory.erase(p);
@@ -201,13 +206,20 @@ class EmulatedGpu {
       if (space.cursor != nullptr) begin_step(space, 0);
     }
   }
-  void launch(const char* name, void (*kernel)(FinishStep), const LaunchShape& s, FinishStep args) {
-    const NextStep& next = args.next;
-    if (state_->batch_capacity > 0) args.next.space.capacity = state_->batch_capacity;
-    start(name, kernel, s, args);
-    if (state_->runs || next.drawn == nullptr) return;
-    const StepCursor& c = *next.space.cursor;
-    if (next.batches.range->has(c.first + c.index)) begin_step(next.space, 0);
+  /// Launches a fused kernel. With an odd seed of the device a fused sum is run when the next
+  /// operation begins. If that is a dependent launch, the sum runs after the part of the launch
+  /// before its wait. So a result of the sum that is read before the wait changes the step.
+  void launch(const char* name, void (*kernel)(FusedSum), const LaunchShape& s,
+              const FusedSum& args) {
+    start_one(name, kernel, s, args);
+  }
+  void launch(const char* name, void (*kernel)(FinishStep), const LaunchShape& s,
+              const FinishStep& args) {
+    finish(name, kernel, s, args, false);
+  }
+  void launch_dependent(const char* name, void (*kernel)(FinishStep), const LaunchShape& s,
+                        const FinishStep& args) {
+    finish(name, kernel, s, args, true);
   }
   void launch(const char* name, void (*kernel)(UpdateArgs, const StepScalars*, AdaptStepSize),
               const LaunchShape& s, const UpdateArgs& args, StepScalars* scalars,
@@ -335,23 +347,63 @@ class EmulatedGpu {
   }
 
  private:
+  void finish(const char* name, void (*kernel)(FinishStep), const LaunchShape& s, FinishStep args,
+              bool is_dependent) {
+    const NextStep& next = args.next;
+    if (state_->batch_capacity > 0) args.next.space.capacity = state_->batch_capacity;
+    start_one(name, kernel, s, args, is_dependent);
+    if (state_->runs || next.drawn == nullptr) return;
+    const StepCursor& c = *next.space.cursor;
+    if (next.batches.range->has(c.first + c.index)) begin_step(next.space, 0);
+  }
+
+  template <class Args>
+  void start_one(const char* name, void (*kernel)(Args), const LaunchShape& s, const Args& args,
+                 bool is_dependent = false) {
+    std::function<void()> primary;
+    if (is_dependent) primary = std::exchange(state_->held, nullptr);
+    note(name);
+    if (!state_->runs) return;
+    if (is_dependent && state_->dependents_early && !primary)
+      throw std::runtime_error("emulated GPU: a dependent launch not directly after a fused sum");
+    simt::Options options = options_of(name, reinterpret_cast<void*>(kernel));
+    options.is_dependent = is_dependent;
+    options.primary = std::move(primary);
+    const auto run = [kernel, s, args, options] {
+      simt::launch(kernel, dim3(s.grid.x, s.grid.y, s.grid.z),
+                   dim3(s.block.x, s.block.y, s.block.z), s.shared_bytes, options, args);
+    };
+    if (state_->dependents_early && std::string_view(name) == "fused sum")
+      state_->held = run;
+    else
+      run();
+  }
   template <class... P, class... A>
   void start(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args) {
+    note(name);
+    if (!state_->runs) return;
+    simt::launch(kernel, dim3(s.grid.x, s.grid.y, s.grid.z), dim3(s.block.x, s.block.y, s.block.z),
+                 s.shared_bytes, options_of(name, reinterpret_cast<void*>(kernel)), args...);
+  }
+  /// Notes a launch, after all that came before it.
+  void note(const char* name) {
     settle();
     if (state_->log != nullptr) state_->log->launches.emplace_back(name);
     if (++state_->launches == state_->failing_launch)
       throw Error(std::string("CUDA: ") + name + ": an emulated device fails");
-    if (!state_->runs) return;
+  }
+  simt::Options options_of(const char* name, void* kernel) {
     simt::Options options{.name = name, .seed = ++state_->seed};
-    const auto allowed = state_->allowed.find(reinterpret_cast<void*>(kernel));
+    const auto allowed = state_->allowed.find(kernel);
     if (allowed != state_->allowed.end())
       options.max_shared = std::max(options.max_shared, allowed->second);
-    simt::launch(kernel, dim3(s.grid.x, s.grid.y, s.grid.z), dim3(s.block.x, s.block.y, s.block.z),
-                 s.shared_bytes, options, args...);
+    return options;
   }
 
-  /// Runs the replays that were deferred, before the host accesses the device's memory.
+  /// Runs the launch that was held back for a dependent one, and the replays that were deferred,
+  /// before the host accesses the device's memory.
   void settle() {
+    if (state_->held) std::exchange(state_->held, nullptr)();
     if (state_->defers && !state_->is_replaying) replay_until(state_->replays.size());
   }
   void replay_until(std::size_t end) {
@@ -399,6 +451,8 @@ class EmulatedGpu {
   struct State {
     unsigned seed = 1;
     bool defers = false, copies_early = false, is_replaying = false;
+    bool dependents_early = false;
+    std::function<void()> held = nullptr;  // a fused sum that has not run yet
     std::vector<std::function<void()>> replays;
     std::vector<Copy> copies;
     std::size_t replayed = 0, copied = 0, held_until = 0;

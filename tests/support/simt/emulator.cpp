@@ -123,6 +123,16 @@ class Machine {
     lane_->copies.clear();
   }
 
+  void wait_for_primary(const char* file, int line) {
+    Lane& me = *lane_;
+    me.has_waited = true;
+    if (!options_.primary) return;
+    stop_at(me, file, line);
+    me.awaits_primary = true;
+    leave();
+    acquire(&launched_);
+  }
+
   void check_shared(const void* row, std::size_t bytes, const char* file, int line) {
     const HiddenFromTsan hidden;
     Block& b = *lane_->warp->block;
@@ -166,6 +176,8 @@ class Machine {
   void start_next(Block& b);
   void set_ready(Block& b);
   void check_shape(std::size_t smem) const;
+  bool awaits_primary(const Warp& w) const;
+  void run_primary();
 
   void stop_at(Lane& l, const char* file, int line) {
     l.warp->ready &= ~(1u << (l.number % kLanes));
@@ -204,8 +216,9 @@ class Machine {
   char launched_ = 0, finished_ = 0, fence_ = 0, abandoned_ = 0;  // addresses that TSan orders by
 };
 
-Machine the_machine;
-Machine& machine() { return the_machine; }
+Machine the_machines[2];  // of a launch, and of the primary that runs beside it
+Machine* the_machine = &the_machines[0];
+Machine& machine() { return *the_machine; }
 
 void Machine::lane_entry() { machine().lane_loop(); }
 
@@ -223,6 +236,8 @@ void Machine::lane_loop() {
       fail(b, "threw");
     }
     if (!me.copies.empty()) fail(b, "a thread ended with an asynchronous copy on its way");
+    if (options_.is_dependent && !me.has_waited)
+      fail(b, "thread " + number(me.thread) + " of a dependent launch ended without a wait");
     stop_at(me, "", 0);
     me.exited = true;
     ++b.exited;
@@ -261,9 +276,10 @@ Lane* Machine::next() {
       return pool_[w.first + lane].get();
     }
     if (w.waiting != 0) {
-      if (!resolve(w)) fail(*w.block, explain_stuck(w));
-      if (random(patience_) == 0) warp_ = nullptr;  // or run ahead
-      continue;
+      const bool goes_on = resolve(w);
+      if (!goes_on && !awaits_primary(w)) fail(*w.block, explain_stuck(w));
+      if (goes_on && random(patience_) == 0) warp_ = nullptr;  // or run ahead
+      if (goes_on || !error_.empty()) continue;
     }
     runnable_.erase(std::find(runnable_.begin(), runnable_.end(), warp_));
     warp_ = nullptr;
@@ -397,6 +413,7 @@ void Machine::finish_phase(Block& b) {
     return;
   }
   const auto lanes = pool_.begin() + b.first;
+  if (std::any_of(lanes, lanes + b.size, [](const auto& l) { return l->awaits_primary; })) return;
   const auto named =
       std::find_if(lanes, lanes + b.size, [](const auto& l) { return l->named != 0; });
   if (named != lanes + b.size) {
@@ -434,12 +451,37 @@ void Machine::start_next(Block& b) {
   order_.pop_back();
   b.index = dim3(n % gridDim.x, n / gridDim.x % gridDim.y, n / gridDim.x / gridDim.y);
   b.exited = 0;
-  for (unsigned i = 0; i < b.size; ++i) pool_[b.first + i]->exited = false;
+  for (unsigned i = 0; i < b.size; ++i)
+    pool_[b.first + i]->exited = pool_[b.first + i]->has_waited = false;
   for (NamedBarrier& n : b.named) n = {};
   b.dynamic->poison();
   for (auto& [key, array] : b.fixed) array.poison();
   release(&b.started);
   set_ready(b);
+}
+
+/// Returns whether a lane of the warp waits for the primary.
+bool Machine::awaits_primary(const Warp& w) const {
+  for (unsigned l = 0; l < kLanes; ++l)
+    if ((w.members >> l & 1) != 0 && pool_[w.first + l]->awaits_primary) return true;
+  return false;
+}
+
+/// Runs the primary on the other machine, and lets the lanes that wait for it go on.
+void Machine::run_primary() {
+  const std::function<void()> primary = std::exchange(options_.primary, nullptr);
+  const dim3 grid = gridDim, block = blockDim;
+  the_machine = &the_machines[1];
+  try {
+    primary();
+  } catch (const std::exception& e) {
+    error_ = e.what();
+    exception_ = std::current_exception();
+  }
+  the_machine = &the_machines[0];
+  gridDim = grid;
+  blockDim = block;
+  release(&launched_);
 }
 
 void Machine::check_shape(std::size_t smem) const {
@@ -497,11 +539,30 @@ void Machine::run(const Body& body, dim3 grid, dim3 block, std::size_t smem,
     start_next(b);
   }
 
-  warp_ = nullptr;
-  lane_ = next();
-  threadIdx = lane_->thread;
-  blockIdx = lane_->warp->block->index;
-  Fiber::switch_to(caller_, lane_->fiber);
+  const auto go_on = [this] {
+    warp_ = nullptr;
+    lane_ = next();
+    if (lane_ == nullptr) return;
+    threadIdx = lane_->thread;
+    blockIdx = lane_->warp->block->index;
+    Fiber::switch_to(caller_, lane_->fiber);
+  };
+  go_on();
+  if (error_.empty() && options_.primary) {
+    run_primary();
+    for (Block& b : blocks)
+      for (Warp& w : b.warps) {
+        for (unsigned l = 0; l < kLanes; ++l) {
+          if ((w.members >> l & 1) == 0 || !pool_[w.first + l]->awaits_primary) continue;
+          pool_[w.first + l]->awaits_primary = false;
+          w.ready |= 1u << l;
+        }
+        if (w.ready == 0) continue;
+        runnable_.push_back(&w);
+        ++b.running_warps;
+      }
+    go_on();
+  }
   acquire(&finished_);
 
   if (error_.empty()) return;
@@ -538,6 +599,7 @@ void wait_for_copies() { machine().wait_for_copies(); }
 void check_shared(const void* row, std::size_t bytes, const char* file, int line) {
   machine().check_shared(row, bytes, file, line);
 }
+void wait_for_primary(const char* file, int line) { machine().wait_for_primary(file, line); }
 bool races_end_the_program() { return __tsan_acquire != nullptr; }
 bool overruns_end_the_program() { return __asan_poison_memory_region != nullptr; }
 void* dynamic_shared() { return machine().dynamic_shared(); }

@@ -10,6 +10,7 @@
 //   - asynchronous copies from or to places that are not multiples of 16 bytes, and those that are
 //     still on their way when their thread ends;
 //   - rows of ldmatrix that are not aligned to 16 bytes or not in shared memory;
+//   - threads of a dependent launch that end without a wait for its primary;
 //   - launch shapes that CUDA refuses, an empty grid among them.
 // Shared memory starts as 0xff bytes (NaN, -1) in every block, and is no better aligned than asked
 // for. A missing barrier changes results between seeds; under TSan it is reported as a data race,
@@ -18,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <type_traits>
 
 #define __host__
@@ -40,6 +42,10 @@ struct Options {
   unsigned seed = 1;            ///< seed of the random order of threads
   int blocks_in_flight = 4;
   std::size_t max_shared = 48 * 1024;  ///< bytes a block may use
+  bool is_dependent = false;           ///< every thread must call wait_for_primary()
+  /// Runs the primary of a dependent launch, or null: it has run already. It is called when all
+  /// threads of the blocks in flight wait for it or for one another.
+  std::function<void()> primary = nullptr;
 };
 
 /// A kernel bound to its arguments, to be called for each thread.
@@ -50,7 +56,7 @@ struct Body {
 void run(const Body& body, dim3 grid, dim3 block, std::size_t smem_bytes, const Options& options);
 
 /// Runs kernel<<<grid, block, smem_bytes>>>(args...) and returns when it is complete. Only one
-/// launch may run at a time.
+/// launch may run at a time, and beside a dependent one its primary.
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t smem_bytes,
             const Options& options, A... args) {
@@ -58,6 +64,9 @@ void launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t smem_bytes,
   run({[](const void* c) { (*static_cast<decltype(&closure)>(c))(); }, &closure}, grid, block,
       smem_bytes, options);
 }
+
+/// Waits until the primary of a dependent launch has run (griddepcontrol.wait).
+void wait_for_primary(const char* file, int line);
 
 enum class WarpOp { sync, shuffle, ballot, together };
 void barrier(const char* file, int line);
