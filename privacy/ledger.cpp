@@ -114,7 +114,8 @@ void Ledger::fresh_key(std::uint64_t step) {
   append({.kind = Kind::key, .first = step, .release = {}});
 }
 
-/// Appends a record that has been checked. Every record passes through here.
+/// Appends a record to the list, and updates the totals. All changes of a ledger are made by this
+/// function, after the record has been checked.
 void Ledger::append(const Record& record) {
   if (record.kind == Kind::key) {
     key_begin_ = until_ = record.first;

@@ -54,9 +54,9 @@ class Stopping {
   std::vector<double> slopes(const std::vector<double>& u, double factor) const;
 
   StoppingLaw law_;
-  /// entry k: P(K = k + 1), K the number of trainings, in units of 2^-64, modulo 2^64
+  /// Entry k: P(K = k + 1) in units of 2^-64, modulo 2^64, with K the number of trainings.
   std::vector<std::uint64_t> weights_;
-  /// Entry k: the largest value of 64 random bits that draw() maps to a K <= k + 1.
+  /// Entry k: the largest value of the 64 random bits that draw() maps to a K <= k + 1.
   std::vector<std::uint64_t> last_;
   bool certain_ = false;  ///< whether there is always exactly one training
   double mean_ = 1.0;

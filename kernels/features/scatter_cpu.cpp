@@ -65,8 +65,9 @@ void load_planes(const Scatter& s, Vec* image) {
     gather_planes(s, image, [floats = s.floats](std::int64_t i) { return floats[i]; });
 }
 
-/// Applies the low-pass filter to one line (row or column) of n numbers. Writes out[i step] for i <
-/// 8 blocks.
+/// Applies the low-pass filter to one line (row or column) of n numbers, and keeps every fourth
+/// result. Writes 8 blocks of them, out[i step] for i < 8 blocks. table: the filter's matrix,
+/// ScatterTables::low_rows or low_columns.
 CUDP_INLINE void low_pass_line(const Vec* in, int n, const float* table, int blocks, Vec* out,
                                std::int64_t step) {
   for (int b = 0; b < blocks; ++b) {
@@ -82,8 +83,8 @@ CUDP_INLINE void low_pass_line(const Vec* in, int n, const float* table, int blo
   }
 }
 
-/// Applies the low-pass filter along the rows of w.low, which is already filtered along columns,
-/// and writes channel `channel` of every plane.
+/// Applies the low-pass filter along the rows of w.low, which low_pass() has filtered along its
+/// columns. Writes the result to s.out, as feature channel `channel` of every plane.
 void finish_channel(const Scatter& s, const Work& w, int level, int channel) {
   const ScatterTables& t = *s.tables;
   const int columns = t.columns[level];

@@ -11,7 +11,7 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Rows are prefetched this many rows ahead.
+/// How many rows before it is needed a row is prefetched.
 constexpr int kAhead = 32;
 
 // The numbers of a row are processed in vectors of at most eight, because a row has few.

@@ -22,12 +22,13 @@ CUDP_INLINE std::int64_t count_of(VecI mask) {
   return n;
 }
 
-/// Values of kLanes rows of a table, one row per SIMD lane. They are computed for all these rows
-/// before any of the rows is added to the gradient sum.
+/// Values that are computed for kLanes rows of a table, one row per SIMD lane, before their
+/// gradients are added to the sum. A row's gradient is the derivative of the loss times the row.
 struct LinearGroup {
   alignas(64) float square[kLanes];  ///< |x|^2 of the row x
   alignas(64) float label[kLanes];   ///< label 0 or 1, or the target
-  /// Derivative of the loss times clip factor, divided by the sum's grid.
+  /// Derivative of the loss times clip factor, divided by the sum's grid step: a row x adds scaled
+  /// x, rounded, to the sums of integers.
   alignas(64) float scaled[kLanes];
   /// Clip factor times the weight of the row's class.
   alignas(64) float factor[kLanes];

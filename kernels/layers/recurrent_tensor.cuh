@@ -19,8 +19,9 @@ namespace cudp::inline CUDP_SIMT {
 inline constexpr int kTensorUnits = 2;
 inline constexpr int kTensorExamples = 4;
 
-/// Shared memory of a block that computes an LSTM or GRU, and the part of the work that this thread
-/// has. back: true for the backward pass. Cell: LSTM or GRU.
+/// A thread's view of an LSTM or GRU kernel that uses tensor cores: the arrays in its block's
+/// shared memory, and the units and texts for which this thread computes. back: true for the
+/// backward pass. Cell: LstmCell or GruCell.
 template <class Cell, bool back>
 struct TensorBlock : RecurrentTexts {
   /// Number of sums per unit. U are the weights of the states h. Forward: one sum for each gate, U
@@ -34,8 +35,9 @@ struct TensorBlock : RecurrentTexts {
   int example;       ///< first example of the thread, among the block's
   int warp_example;  ///< first example of the thread's warp
   int terms;         ///< number of products in each of these sums
-  /// Number of products of a sum for which a slab has weights; all, if U, the weights of the
-  /// states, fits into shared memory. A slab is the part of U that is there.
+  /// Number of summands of each sum whose weights are in shared memory at once. If not all of U,
+  /// the weights of the states, fits, its parts (slabs) are loaded in turn, with this many summands
+  /// each.
   int slab_terms;
   int weight_pitch;  ///< distance between lines of U, or of a slab [floats]
   int pitch;         ///< distance between states or deltas in `steps` [floats]
@@ -69,8 +71,9 @@ struct TensorBlock : RecurrentTexts {
     length = reinterpret_cast<std::int32_t*>(carry + a.hidden * pitch);
   }
 
-  /// Returns whether there is only one buffer of deltas (gradients of the gates' pre-activations).
-  /// Then all threads must have read it before any thread writes.
+  /// Returns whether a step overwrites the deltas (gradients of the gates' pre-activations) that it
+  /// reads, because there is one buffer for them. All threads must then have read them before any
+  /// thread writes.
   __device__ __forceinline__ bool must_wait() const { return steps[0] == steps[1]; }
 
   __device__ __forceinline__ int slab_floats() const {
@@ -103,8 +106,7 @@ struct TensorBlock : RecurrentTexts {
     const int line = ((first + own(n)) * a.places + place) * a.directions + (is_reverse ? 1 : 0);
     return line * numbers + round + unit;
   }
-  /// Returns the address of the output of the thread's example n for step s, without the offset of
-  /// the unit.
+  /// Returns the address of unit 0 in the output of the thread's n-th example for step s.
   __device__ __forceinline__ float* output_at(int n, int s) const {
     return a.out + static_cast<std::int64_t>(first + own(n)) * a.planes.size() +
            place_in_output(own(n), s);

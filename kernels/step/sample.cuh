@@ -18,9 +18,9 @@ __device__ __forceinline__ std::int64_t sample_tiles(const SampleArgs& a) {
   return (a.end - a.begin + 255) / 256;
 }
 
-/// For a launch that draws the batches of several consecutive steps, one per blockIdx.y: changes
-/// the arguments so that they are those for this block's step. a, space: the arguments, which are
-/// changed.
+/// Selects the step for which this block draws a batch, in a launch that draws the batches of
+/// several consecutive steps, one per blockIdx.y: moves the arguments' step number and pointers
+/// from the first of these steps to this block's step.
 __device__ __forceinline__ void choose_step(SampleArgs& a, SampleSpace& space) {
   const std::int64_t step = blockIdx.y;
   const std::int64_t tiles = sample_tiles(a);
@@ -31,9 +31,9 @@ __device__ __forceinline__ void choose_step(SampleArgs& a, SampleSpace& space) {
   space.count += step;
 }
 
-/// Returns the index in the training set of the example with this number in the random stream;
-/// kHeldOut if the example is held out and never drawn. kNumbered: whether examples are held out,
-/// so that the array a.index is given.
+/// Returns the index in the training set of the example with number `number` in the random stream,
+/// or kHeldOut if that example is held out and never drawn. kNumbered: whether any examples are
+/// held out; the array a.index then has the indices.
 template <bool kNumbered>
 __device__ __forceinline__ std::uint32_t index_of(const SampleArgs& a, std::int64_t number) {
   if constexpr (kNumbered) return a.index[number - a.first];

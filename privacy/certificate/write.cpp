@@ -68,8 +68,8 @@ Json releases_json(const Releases& releases) {
   return list;
 }
 
-/// Writes the fields of one kind of promise. In the file they stand between "delta" and the fields
-/// that all certificates end with.
+/// Writes the fields that describe a promise to the certificate's JSON, by an overload for each
+/// kind of mechanism (Promise::how).
 struct WriteMechanism {
   Json& j;
   const Promise& promise;
@@ -256,8 +256,8 @@ Json feature_release_json(const Certificate::FeatureRelease& release) {
   return j;
 }
 
-/// Returns a JSON object with the guarantee of the training and one with that of the figures of
-/// held-out units.
+/// Returns the JSON fields that a certificate has only if units were held out: the guarantee of the
+/// training alone, and an object with that of the figures computed from the held-out units.
 Json parts_json(const Certificate::Holdout& held, const Promise& promise) {
   Json part{{"share", held.share},
             {"of", "units, each by a secret coin of its own; the others are trained on"}};

@@ -9,7 +9,7 @@
 
 namespace cudp::privacy::pld {
 
-/// Whether a table or a privacy loss is an upper bound (above) or a lower bound (below).
+/// Whether a table or a privacy loss bounds the true one from above (above) or from below (below).
 enum class Side : std::uint8_t { above, below };
 
 /// Accuracy of the tables (AllocationTable) that bound the privacy loss of epochs of random

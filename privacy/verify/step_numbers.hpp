@@ -40,7 +40,7 @@ class StepNumbers {
   Findings& findings_;
   std::optional<transcript::Update> first_update_;
   std::optional<double> ema_;  ///< decay rate of the weight average, once its warm-up has ended
-  /// For the adaptive learning rate, which is divided by b: b^2, by number of steps done.
+  /// The adaptive learning rate is divided by b; this is b^2, by number of steps done.
   std::map<std::uint64_t, double> steps_b2_;
 };
 
