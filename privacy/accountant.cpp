@@ -75,6 +75,7 @@ bool includes(AccountantKind requested, AccountantKind one) {
 
 }  // namespace
 
+/// Implementation of Accountant: the composition, and the intermediate results of earlier calls.
 struct Accountant::State {
   Composition composition;
   AccountantOptions options;

@@ -11,8 +11,8 @@
 
 namespace cudp::privacy {
 
-/// Input of an accountant: all releases (noisy outputs), and what neighbouring data sets are: the
-/// relation between them, and the number of examples by which they differ.
+/// Input of an accountant: all releases (noisy outputs), and the definition of neighbouring data
+/// sets (the relation between them, and the number of examples by which they differ).
 struct Composition {
   std::vector<Release> releases = {};
   NeighbouringRelation relation = NeighbouringRelation::add_or_remove;

@@ -82,6 +82,7 @@ class Filter {
   const Ledger& ledger() const { return ledger_; }
 
  private:
+  /// What releases cost, as integer fractions of the two parts of the budget.
   struct BudgetShare {
     /// The releases' Renyi divergence (or rho), as a fraction of limit() [2^-62], rounded up.
     std::uint64_t divergence = 0;

@@ -120,6 +120,7 @@ class Ledger {
 
  private:
   enum class Kind : std::uint8_t { release, steps, key };
+  /// One line of the ledger: a release, a range of steps, or the loss of the random key.
   struct Record {
     Kind kind = Kind::release;
     /// Number of the first step to which the record applies: of the charged steps, or of the steps

@@ -155,9 +155,9 @@ struct Direction {
   /// delta_A(e) <= sum over j of weights[j] * delta_Q(e - shifts[j]), where delta_A(e) is the whole
   /// selection's delta at epsilon e and delta_Q that of one training with its score
   std::vector<double> weights, shifts;
-  /// For each interval of Cells, the line -log(b) + w log(a), where a is the slope of the
+  /// Lines -log(b) + w log(a), one for each interval of Cells, where a is the slope of the
   /// generating function f on the data set D, and b its least slope on the neighbour D'. Only the
-  /// lines that are the largest for some w >= 0 are kept.
+  /// lines that are the largest for some w >= 0 are kept. They bound the Renyi divergence.
   std::vector<Line> logs;
 };
 
@@ -341,6 +341,7 @@ RepetitionBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_
   return q;
 }
 
+/// Implementation of Selection: the bounds that its constructor prepares.
 struct Selection::State {
   Stopping stopping;
   RepetitionBounds q;

@@ -61,9 +61,9 @@ RepetitionBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_
 /// hold for adding and for removing a unit of privacy.
 class Selection {
  public:
-  /// law: distribution of the number of trainings. q: privacy bounds of one training with its
-  /// score. cells: number of intervals into which the probability of a better score is divided.
-  /// More cells are slower and give slightly smaller bounds.
+  /// Prepares the bounds of a selection. law: distribution of the number of trainings. q: privacy
+  /// bounds of one training with its score. cells: number of intervals into which the probability
+  /// of a better score is divided; more are slower and give slightly smaller bounds.
   Selection(const StoppingLaw& law, RepetitionBounds q, std::size_t cells = 16384);
   explicit Selection(const TunedRun& run, std::uint64_t group = 1);
   ~Selection();

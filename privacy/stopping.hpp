@@ -28,7 +28,8 @@ inline constexpr std::uint64_t kMaxRepetitions = std::uint64_t{1} << 17;
 /// probabilities.
 class Stopping {
  public:
-  /// Throws std::invalid_argument if eta, gamma or the cap is out of its range.
+  /// Computes the probabilities of this distribution. Throws std::invalid_argument if eta, gamma or
+  /// the cap is out of its range.
   explicit Stopping(const StoppingLaw& law);
 
   const StoppingLaw& law() const { return law_; }

@@ -24,8 +24,8 @@ struct CoordinateSums {
 /// from each gradient coordinate), inverse = 1 / scale, square = 1 / scale^2 and product = centre /
 /// scale^2.
 struct CoordinateArrays {
-  /// If *active is 0, the kernel does nothing: either there is no step to run, or an interrupted
-  /// step still needs its arrays.
+  /// Whether the step runs (not 0). If 0, the kernel does nothing: there is no step to run, or an
+  /// interrupted step still needs its arrays.
   const std::uint32_t* active;
   const float* mean;
   const float* deviation;

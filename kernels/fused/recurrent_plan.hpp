@@ -29,7 +29,8 @@ struct ImdbRnn {
 /// product, of which tensor cores compute 8.
 inline constexpr int kMaxTexts = 8;
 
-/// Offsets in an array of floats that each text has in shared memory [floats].
+/// Positions of a text's own numbers (states, gradients, loss) in the array of floats that each
+/// text has in shared memory [floats].
 struct TextOffsets {
   int one = 0;     ///< the number 1, which stands for the input of a bias
   int states = 0;  ///< output of the LSTM: its last states

@@ -16,7 +16,7 @@ struct Texts {
   /// examples are not texts.
   const std::uint16_t* tokens = nullptr;
   const std::uint16_t* lengths = nullptr;  ///< [data set], number of words of each text
-  /// For each text, its positions sorted by word, [data set, T]; positions of equal words are in
+  /// Positions of each text, sorted by word, [data set, T]; positions of equal words are in
   /// ascending order. Null if no word vectors are trained.
   const std::uint16_t* order = nullptr;
   const float* vectors = nullptr;  ///< [words, columns], fixed word vectors, or null

@@ -66,11 +66,10 @@ struct Pool {
   CountedPlanes dy_planes = {};
   float* dx = nullptr;
   CountedPlanes dx_planes = {};
-  /// For the backward pass: layout of the parts into which dx is divided by pool_cells(), one per
-  /// thread.
+  /// Layout of the parts into which pool_cells() divides dx for the backward pass, one per thread.
   CountedPlanes cells = {};
-  /// For each window, the index within it of the pixel with the largest value, [capacity, pixels of
-  /// y]. Null for average pools, and for windows that are too large for a one-byte index.
+  /// Index of the pixel with the largest value within each window, [capacity, pixels of y]. Null
+  /// for average pools, and for windows that are too large for a one-byte index.
   std::uint8_t* argmax = nullptr;
   /// Operation on each number before it is written. Forward: none. Backward: none, or, if an
   /// activation precedes the pool, multiplication by the activation's derivative; epilogue.y, the

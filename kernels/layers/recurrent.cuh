@@ -14,6 +14,7 @@
 
 namespace cudp::inline CUDP_SIMT {
 
+/// Kind of recurrent cell as a template argument of kernels: an LSTM (GruCell: a GRU).
 struct LstmCell {
   static constexpr int kGates = 4;
   static constexpr bool kIsLstm = true;

@@ -80,8 +80,8 @@ struct SequenceGradient {
 struct SequenceGradientNorm {
   SequenceGradient gradient;
   float* parts;
-  /// Coordinate-wise clipping: (G - mean) * inverse is squared in place of each number G of the
-  /// gradient. Null pointers: G itself.
+  /// Transform of each number G of the gradient before it is squared, (G - mean) * inverse
+  /// (coordinate-wise clipping). Null pointers: none.
   Transform transform = {};
 };
 
@@ -96,8 +96,8 @@ struct SequenceGradientSum {
   std::int32_t examples_per_block;
   FixedPoint* sum;
   const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
-  /// Coordinate-wise clipping: (G - mean) * inverse is added in place of each number G of the
-  /// gradient. Null pointers: G itself.
+  /// Transform of each number G of the gradient before it is added, (G - mean) * inverse
+  /// (coordinate-wise clipping). Null pointers: none.
   Transform transform = {};
 };
 

@@ -71,8 +71,8 @@ struct WeightGradient {
 struct WeightGradientNorm {
   WeightGradient gradient;
   float* parts;
-  /// Coordinate-wise clipping: (G - mean) * inverse is squared in place of each number G of the
-  /// gradient. Both arrays have (rows + 1) columns elements; null pointers: G itself is squared.
+  /// Transform of each number G of the gradient before it is squared, (G - mean) * inverse
+  /// (coordinate-wise clipping). Both arrays have (rows + 1) columns elements; null pointers: none.
   Transform transform = {};
 };
 
@@ -103,8 +103,8 @@ struct WeightGradientSum {
   std::int32_t examples_per_block;
   FixedPoint* sum;        ///< [(rows + 1) columns], added to
   const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
-  /// Coordinate-wise clipping: (G - mean) * inverse is added in place of each number G of the
-  /// gradient. Null pointers: G itself is added.
+  /// Transform of each number G of the gradient before it is added, (G - mean) * inverse
+  /// (coordinate-wise clipping). Null pointers: none.
   Transform transform = {};
 };
 

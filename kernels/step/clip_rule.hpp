@@ -130,8 +130,8 @@ CUDP_HD StepScalars scalars_at(const ClipRule& r, float clip, StepScalars s) {
   return s;
 }
 
-/// Returns the clipping norm and the grid of a step: the power of two to whose multiples every
-/// number is rounded before it is added to the step's sum. clip: the clipping norm.
+/// Returns the clipping norm `clip` of a step together with the grid that follows from it: the
+/// power of two to whose multiples every number is rounded before it is added to the step's sum.
 CUDP_HD SumScale scale_at(float clip) {
   const double grid = sum_grid_of(static_cast<double>(clip));
   return {clip, static_cast<float>(1.0 / grid), grid};

@@ -14,7 +14,7 @@
 
 namespace cudp::privacy {
 
-/// Version of the program that wrote a certificate.
+/// Version of the program that wrote a certificate, and how it was built.
 struct Build {
   std::string version, commit, compiler, backend;
 };
@@ -73,8 +73,8 @@ struct Certificate {
     std::string sha256;  ///< SHA-256 of the file's bytes, in hexadecimal
     /// Names of the tensors that the released model has unchanged from the file.
     std::vector<std::string> frozen;
-    /// If cudp trained the file: a description of that training, whose privacy is not counted in
-    /// epsilon. Otherwise "".
+    /// Description of the earlier training in which cudp made the file; its privacy is not counted
+    /// in epsilon. "" if cudp did not make the file.
     std::string not_counted;
     bool operator==(const PublicInput&) const = default;
   };
@@ -89,7 +89,8 @@ struct Certificate {
     std::string grid_checksum;  ///< checksum of the texts in `grid` (checksum_of_grid)
     /// Privacy that each of the listed candidates spends, on its training or on its score.
     struct Part {
-      /// true: the candidates' scores on held-out rows spend it; false: their trainings do.
+      /// Whether the candidates' scores on held-out rows spend this privacy; if false, their
+      /// trainings do.
       bool of_score = false;
       /// Indices in `grid`, ascending, of the candidates that spend this privacy each.
       std::vector<std::uint64_t> candidates;
@@ -204,7 +205,7 @@ nlohmann::ordered_json to_json(const Certificate::PublicInput& input);
 /// Reads the JSON that to_json(PublicInput) writes. Missing fields stay empty. json: the object.
 Certificate::PublicInput read_public_input(const nlohmann::json& json);
 
-/// Returns the certificate in the published form, format 2.
+/// Returns the certificate as JSON in format 2, the content of release/privacy.json.
 nlohmann::ordered_json to_json(const Certificate& certificate);
 /// Returns the certificate as the text of the file release/privacy.json.
 std::string to_text(const Certificate& certificate);

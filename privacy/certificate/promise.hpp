@@ -80,8 +80,8 @@ struct FilteredReleases {
   double sensitivity = 0.0;
   double loss_sensitivity = 0.0;
   std::string selection_noise;  ///< kind of noise in the choice of a step size
-  /// true: the proof holds for real numbers only, so it does not cover that released values are
-  /// rounded.
+  /// Whether the proof holds for real numbers only, so that it does not cover the rounding of
+  /// released values.
   bool real_numbers_only = false;
   std::uint64_t steps = 0;
   std::vector<Release> releases;

@@ -13,15 +13,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Releases = std::vector<Release>;
 
-/// Descriptions of neighbouring data sets: if the unit of privacy is an example, and if it is all
-/// rows with the same text in a column.
+/// Texts that describe neighbouring data sets in a certificate. kNeighbours: if the unit of privacy
+/// is one example. kUnitNeighbours: if it is all rows with the same text in a column.
 constexpr const char* kNeighbours = "add or remove one training example";
 constexpr const char* kUnitNeighbours =
     "add or remove one unit: all rows with one text in the column 'unit', of which the first "
     "max_rows are used";
-/// Source of the formula that converts Renyi divergences or zCDP to epsilon.
+/// Text of the field `conversion`: the source of the formula that converts Renyi divergences or
+/// zCDP to epsilon.
 constexpr const char* kConversion = "Canonne, Kamath, Steinke 2020, Proposition 12";
-/// Text for mechanisms whose proof does not cover the rounding of numbers.
+/// Text of the field `arithmetic`, for mechanisms whose proof does not cover the rounding of
+/// numbers.
 constexpr const char* kRealNumbers = "proved for real numbers only";
 
 /// Returns the releases as JSON for sampled Gaussian sums: number of steps, sampling rate and noise

@@ -18,8 +18,8 @@ constexpr double coarse = 1e-2,
                  fine = 1e-6;  // tolerances of the atoms, relative to the tilted variance
 constexpr std::size_t shortest = std::size_t{1} << 10, usual = std::size_t{1} << 17;
 constexpr std::size_t few_terms = 16;
-/// If the lower bound on epsilon is below the upper one by more than this fraction, the bounds are
-/// computed again with a wider range of losses.
+/// Largest gap between the bounds on epsilon, as a fraction of the upper one, that is accepted. If
+/// it is larger, the bounds are computed again with a wider range of losses.
 constexpr double kLooseGap = 6e-3;
 
 /// Returns how large a relative error of epsilon is allowed from rounding losses to a lattice, if
@@ -32,6 +32,7 @@ double loss_allowed(std::size_t length) {
 
 }  // namespace
 
+/// The `count` equal releases of one DistinctLoss.
 struct ComposedLoss::Term {
   Term(PrivacyLoss loss_above, PrivacyLoss loss_below, bool one, std::uint64_t releases)
       : above(std::move(loss_above)), below(std::move(loss_below)), same(one), count(releases) {}

@@ -34,6 +34,8 @@ Split split(double loss, double interval) {
           std::fmin(std::expm1(-inside) / std::expm1(-interval), 1.0)};
 }
 
+/// By how much the hockey-stick curve (delta as a function of e^loss) bends within a cell, the
+/// interval between two lattice points.
 struct Rise {
   double of_chord = 0.0;  ///< largest height of the chord over the hockey-stick curve inside a cell
   /// Height of the hockey-stick curve at the cell's right end above its tangent at the left end.

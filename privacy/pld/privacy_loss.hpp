@@ -8,9 +8,10 @@
 
 namespace cudp::privacy::pld {
 
-/// One value of a privacy loss, and the probabilities of larger and of smaller losses under both
-/// distributions of the pair: p under the first (whose loss it is), q under the second. Each tail
-/// has a relative error of a few roundings, however small it is.
+/// One value of a privacy loss, and the probabilities that the loss is larger (above) or smaller
+/// (below). p_... are probabilities under the first distribution of the dominating pair (whose loss
+/// it is), q_... under the second. Each has a relative error of a few roundings, however small it
+/// is.
 struct TailPoint {
   double loss = 0.0;
   double p_above = 0.0, q_above = 0.0;

@@ -25,7 +25,8 @@ struct Reach {
   double move_below = 0.0, move_above = 0.0;
 };
 
-/// Cumulants K(tilt) = log E[e^(tilt L)] of L, the sum of the losses of some releases.
+/// Computes in which range the sum of the losses of some releases lies. It uses the cumulants
+/// K(tilt) = log E[e^(tilt L)] of that sum, L.
 class Cumulants {
  public:
   /// Adds `count` releases with this loss distribution. `atoms` must outlive this object.

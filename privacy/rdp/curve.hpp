@@ -13,7 +13,8 @@ namespace cudp::privacy {
 /// combined into one.
 class RdpCurve {
  public:
-  /// Throws std::invalid_argument if a number of a mechanism is out of its range.
+  /// Prepares the divergences of these releases. neighbours: the relation between data sets, and
+  /// the group size. Throws std::invalid_argument if a number of a mechanism is out of its range.
   explicit RdpCurve(std::span<const Release> releases, const Neighbours& neighbours = {});
 
   /// Returns the Renyi divergence of the whole sequence at one order [nats], rounded up: the sum of

@@ -111,6 +111,7 @@ struct Divergence {
   }
 };
 
+/// Visitor that returns the rho of zero-concentrated DP for each kind of mechanism (zcdp_of()).
 struct Concentration {
   const Mechanism& mechanism;
   const Neighbours& neighbours;

@@ -69,7 +69,8 @@ struct Update {
   double learning_rate = 0.0;
   double inverse_batch = 0.0;
   double bias1 = 1.0, bias2 = 1.0, ema_decay = 0.0;
-  /// true: gradients were transformed before clipping (AdaCliP); the checker then skips the update.
+  /// Whether gradients were transformed before clipping (AdaCliP). The checker then skips the
+  /// update.
   bool coordinates = false;
   // State after the update, [parameters] or empty. The state before it is in the last Update or
   // State record.

@@ -5,7 +5,7 @@
 
 namespace cudp::verify {
 
-/// One error that the verification of a run has found.
+/// One error that the verification of a run has found: the rule that is violated, and a text.
 struct Finding {
   std::string rule;  ///< name of the broken rule, as in privacy/README.md
   std::string what;  ///< where in the run, what was expected, what was found

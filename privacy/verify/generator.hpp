@@ -24,8 +24,9 @@ std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
 /// + w / 4, n >> 30, step low, stream} and the key's first two words.
 class RandomWords {
  public:
-  /// Throws std::invalid_argument if the generator is neither "chacha20" nor "philox", or if a
-  /// Philox step is not below 2^32.
+  /// Selects the random stream with number `stream` of step `step`. generator: "chacha20" or
+  /// "philox". key: the run's random key. Throws std::invalid_argument if the generator is another
+  /// one, or if a Philox step is not below 2^32.
   RandomWords(std::string_view generator, const std::array<std::uint32_t, 8>& key,
               std::uint32_t stream, std::uint64_t step);
 

@@ -33,6 +33,8 @@ constexpr const char* kUnsafe[] = {
     "objective perturbation: its privacy is proved for real numbers only; what the last bits of "
     "the computer's numbers tell beyond epsilon is not bounded"};
 
+/// Implementation of check_release_reasons(): compares what a certificate states about the release
+/// of its model with its settings and numbers.
 class Reasons {
  public:
   Reasons(const Json& json, const StatedNumbers& c, const Settings& settings)

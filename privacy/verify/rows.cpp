@@ -82,6 +82,8 @@ double sum_of(const std::vector<double>& costs, std::uint64_t n) {
   return std::accumulate(costs.begin(), costs.begin() + end, 0.0);
 }
 
+/// Implementation of check_rows(): checks the lines of metrics.jsonl (`rows`) and collects the
+/// differences.
 class Rows {
  public:
   Rows(const std::vector<Row>& rows, const StatedNumbers& certificate, Bounds& bounds)

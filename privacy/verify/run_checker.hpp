@@ -42,7 +42,8 @@ void move_findings(Findings& findings, Verdict& verdict);
 /// releases, run_checker_noise.cpp the noise, run_checker_updates.cpp the parameters.
 class RunChecker {
  public:
-  /// Throws std::invalid_argument or std::out_of_range if the evidence cannot be read.
+  /// Reads the files and the transcript of a run. Throws std::invalid_argument or std::out_of_range
+  /// if they cannot be read.
   explicit RunChecker(const Evidence& evidence);
 
   Verdict run();
@@ -219,8 +220,8 @@ class RunChecker {
   LineSearch line_search_;
   double quantile_low_ = -std::numeric_limits<double>::infinity();
   double quantile_high_ = std::numeric_limits<double>::infinity();
-  /// For each epoch of DPIS: the clipping norm, which is the sensitivity of the noisy sum of
-  /// gradient norms, and that sum.
+  /// The clipping norm and the noisy sum of gradient norms of each epoch of DPIS. The clipping norm
+  /// is the sensitivity of that sum.
   std::map<std::uint64_t, std::pair<double, double>> norm_totals_;
 };
 

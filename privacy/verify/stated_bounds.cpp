@@ -23,6 +23,8 @@ constexpr std::uint64_t kLargestGroup = 16;
 /// as usual.
 constexpr double kGroupCoarseness = 10.0;
 
+/// Implementation of check_stated_bounds(): recomputes the bounds that a certificate states and
+/// collects the differences.
 class StatedBounds {
  public:
   StatedBounds(const Json& json, const StatedNumbers& c, const Settings& s, Bounds& bounds)

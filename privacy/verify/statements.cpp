@@ -18,6 +18,8 @@ namespace {
 
 constexpr double kTwo32 = 0x1p32;
 
+/// Implementation of check_statements(): compares a certificate's numbers with each other, the
+/// ledger and the settings.
 class Statements {
  public:
   Statements(const StatedNumbers& certificate, const Charges& charges, const Settings& settings,

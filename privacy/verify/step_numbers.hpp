@@ -15,7 +15,8 @@ namespace cudp::verify {
 /// releases. Adds a finding of rule `update` for each difference.
 class StepNumbers {
  public:
-  /// Keeps references: all arguments must outlive this object.
+  /// Prepares the checks of a run's updates, which add differences to `findings`. All arguments
+  /// must outlive this object, which keeps references to them.
   StepNumbers(const StatedNumbers& certificate, const Settings& settings,
               std::uint64_t steps_per_epoch, Findings& findings)
       : certificate_(certificate),
