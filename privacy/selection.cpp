@@ -152,8 +152,9 @@ Cells cells_of(const Stopping& stopping, std::size_t largest, double p_success) 
 /// Bounds on the privacy of A, the whole selection, in one direction: from a data set D to the
 /// neighbour D' with a unit of privacy added, or with one removed.
 struct Direction {
-  /// delta_A(e) <= sum over j of weights[j] * delta_Q(e - shifts[j]), where delta_A(e) is the whole
-  /// selection's delta at epsilon e and delta_Q that of one training with its score
+  /// Coefficients of a bound on the selection's delta: delta_A(e) <= sum over j of weights[j] *
+  /// delta_Q(e - shifts[j]), where delta_A(e) is the delta of the whole selection at epsilon e, and
+  /// delta_Q that of one training with its score.
   std::vector<double> weights, shifts;
   /// Lines -log(b) + w log(a), one for each interval of Cells, where a is the slope of the
   /// generating function f on the data set D, and b its least slope on the neighbour D'. Only the

@@ -11,7 +11,7 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// How many rows before it is needed a row is prefetched.
+/// Distance in rows by which prefetching is ahead of the computation.
 constexpr int kAhead = 32;
 
 // The numbers of a row are processed in vectors of at most eight, because a row has few.

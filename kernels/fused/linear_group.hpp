@@ -101,8 +101,8 @@ CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, Gr
   facts.finite += live;
 }
 
-/// Returns the example's target if the loss has targets, otherwise its class label (0 or 1) as a
-/// float.
+/// Returns the label that the loss of an example needs: the target if the loss has targets,
+/// otherwise the class (0 or 1), as a float.
 CUDP_INLINE float label_of(const LinearExamples& a, std::uint32_t example) {
   return a.targets != nullptr ? a.targets[example] : static_cast<float>(a.labels[example]);
 }
@@ -113,8 +113,9 @@ CUDP_INLINE void prefetch_label(const LinearExamples& a, std::uint32_t example) 
     __builtin_prefetch(a.labels + example);
 }
 
-/// Ends a call: adds bias_unit, the sum of the bias's gradients, to *a.bias_unit. Adds `facts`, the
-/// losses, gradient norms and counts, to *a.facts unless that pointer is null.
+/// Ends a call of a linear model's kernel: adds bias_unit, the sum of the bias's gradients, to
+/// *a.bias_unit, and `facts`, the losses, gradient norms and counts, to *a.facts unless that
+/// pointer is null.
 CUDP_INLINE void finish(const LinearExamples& a, std::uint32_t bias_unit, const GroupFacts& facts) {
   *a.bias_unit += static_cast<std::int32_t>(bias_unit);
   if (a.facts == nullptr) return;

@@ -163,7 +163,8 @@ __device__ __forceinline__ void step_back(float dh, float (&gate)[4], float befo
 /// backward pass. Cell: LstmCell or GruCell.
 template <class Cell, bool back>
 struct RecurrentBlock : RecurrentTexts {
-  /// index of the thread's group of four examples: numbers 4 group .. 4 group + 3 of the block
+  /// Index of the thread's group of four examples; it has numbers 4 group .. 4 group + 3 of the
+  /// block.
   int group;
   int lane;    ///< index of the thread's unit among the plan.units that the block computes at once
   bool works;  ///< false for spare threads of the last warp
@@ -172,7 +173,8 @@ struct RecurrentBlock : RecurrentTexts {
   int pitch;        ///< distance between units in arrays with one number per example [floats]
   float* weights;   ///< shared memory: all of U, or two slabs (parts of it)
   float* steps[2];  ///< forward: [terms][pitch], states; backward: [gates hidden][pitch], deltas
-  /// [hidden][pitch]: the cell state c, or the gradient that a step passes to the previous one
+  /// [hidden][pitch]; forward: the cell state c; backward: the gradient that a step passes to the
+  /// previous one.
   float* carry;
   float* total;  ///< [hidden][pitch], forward only: sum of the states over steps
 
@@ -217,9 +219,9 @@ struct RecurrentBlock : RecurrentTexts {
     }
   }
 
-  /// Starts to copy a slab to buffer `to` (0 or 1): the part of U, the weights of the states, that
-  /// plan.units units from `unit` on need. In the forward pass these are their rows, gate by gate;
-  /// in the backward pass their columns. finish_slab() waits for the copy.
+  /// Starts to copy the next part (slab) of U, the weights of the states, to buffer `to` (0 or 1):
+  /// what plan.units units from `unit` on need. In the forward pass these are their rows, gate by
+  /// gate; in the backward pass their columns. finish_slab() waits for the copy.
   __device__ __forceinline__ void start_slab(int unit, int to) {
     float* const slab = weights + to * slab_floats();
     const int width = back ? a.plan.units : row_pitch;
@@ -247,10 +249,9 @@ struct RecurrentBlock : RecurrentTexts {
     }
   }
 
-  /// Waits, for all threads, until the slab whose copy was started last has arrived, and returns
-  /// it. A slab is a part of U, the weights of the states. Starts to copy the next slab, that of
-  /// the units from `next` on. `buffer` is the index of the slab's buffer, 0 or 1; it becomes that
-  /// of the next one.
+  /// Waits, for all threads, until the slab (part of U, the weights of the states) whose copy was
+  /// started last has arrived, and returns it. Then starts to copy the slab for the units from
+  /// `next` on. buffer: index (0 or 1) of the slab's buffer; changed to that of the next slab.
   __device__ __forceinline__ const float* finish_slab(int next, int& buffer) {
     wait_for_copies();
     __syncthreads();

@@ -14,8 +14,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Numbers that a thread computes, in the layout of mma_tf32: kTensorUnits units, eight apart, of
-/// each of kTensorExamples examples.
+/// kTensorUnits: number of units that a thread computes, eight apart, for each of kTensorExamples
+/// examples. The layout is that of the results of mma_tf32.
 inline constexpr int kTensorUnits = 2;
 inline constexpr int kTensorExamples = 4;
 
@@ -24,8 +24,9 @@ inline constexpr int kTensorExamples = 4;
 /// backward pass. Cell: LstmCell or GruCell.
 template <class Cell, bool back>
 struct TensorBlock : RecurrentTexts {
-  /// Number of sums per unit. U are the weights of the states h. Forward: one sum for each gate, U
-  /// h. Backward: one, U transposed times the deltas (gradients of the gates' pre-activations).
+  /// Number of sums that are computed per unit. Forward: one sum for each gate, of U h, with U the
+  /// weights of the states h. Backward: one, of U transposed times the deltas (gradients of the
+  /// gates' pre-activations).
   static constexpr int kProducts = back ? 1 : Cell::kGates;
   using TensorSums = float[kProducts][kTensorUnits][kTensorExamples];
 
@@ -96,11 +97,11 @@ struct TensorBlock : RecurrentTexts {
     return round + unit + 8 * u < a.hidden;
   }
   __device__ __forceinline__ bool is_active(int n, int s) const { return s < own_length[n]; }
-  /// Returns an offset in arrays with `numbers` floats per position of a text and direction, e.g.
-  /// its states or its gates' values. The offset is that of the thread's first unit (of its first
-  /// gate in an array of gates), for the thread's example n and for the position that step s of the
-  /// direction reads. The thread's second unit is eight floats further. round: first of the units
-  /// that the block computes at once.
+  /// Returns the offset of the thread's first unit in an array with `numbers` floats per position
+  /// of a text and direction, e.g. of states or of gates' values (of the unit's first gate), for
+  /// the thread's n-th example and the position that step s of the direction reads. The thread's
+  /// second unit is eight floats further. round: first of the units that the block computes at
+  /// once.
   __device__ __forceinline__ std::int32_t at_step(int n, int s, int round, int numbers) const {
     const int place = is_reverse ? own_length[n] - 1 - s : s;
     const int line = ((first + own(n)) * a.places + place) * a.directions + (is_reverse ? 1 : 0);
