@@ -65,7 +65,8 @@ struct NetworkLayer {
   bool has_parameters() const { return parameter_count > 0 && !frozen; }
 };
 
-/// A network whose layers' shapes are all known and checked, with the layout of its parameters.
+/// A network whose layers' shapes are all known and checked. It has the layers, the loss, and the
+/// positions of all tensors in the vector of parameters.
 struct Network {
   ModelSpec spec;
   Shape input;

@@ -68,7 +68,7 @@ class Filter {
   /// Returns the cost of one release [nats]: its Renyi divergence at the filter's order or, for a
   /// zCDP filter, the rho with which its divergence of every order alpha is at most rho alpha.
   double cost(const Mechanism& mechanism) const;
-  /// Returns the largest allowed sum of all costs [nats].
+  /// Returns the limit on the sum of all costs [nats].
   double limit() const { return limit_; }
 
   /// Returns the fraction of the limit that is left, 0 to 1.

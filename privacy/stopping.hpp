@@ -41,11 +41,12 @@ class Stopping {
   /// Draws K, the number of trainings: maps 64 uniform random bits to a value of K.
   std::uint64_t draw(std::uint64_t bits) const;
 
-  /// Returns upper bounds on E[K u^(K - 1)] for each u in [0, 1], with K the random number of
-  /// trainings: the derivative of its generating function E[u^K].
+  /// Returns upper bounds on the derivative of the generating function E[u^K] of K, the random
+  /// number of trainings, at each u in [0, 1]: on E[K u^(K - 1)].
   std::vector<double> slopes_above(const std::vector<double>& u) const;
-  /// Returns lower bounds on E[K u^(K - 1)] for each u in [0, 1], with K the random number of
-  /// trainings; they are at most 1e-10 (relative) below those of slopes_above().
+  /// Returns lower bounds on the derivative of the generating function E[u^K] of K, the random
+  /// number of trainings, at each u in [0, 1]: on E[K u^(K - 1)]. They are at most 1e-10 (relative)
+  /// below those of slopes_above().
   std::vector<double> slopes_below(const std::vector<double>& u) const;
   /// Returns a lower bound on E[u^K], the generating function of K, the random number of trainings,
   /// at u.

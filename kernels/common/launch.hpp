@@ -21,8 +21,8 @@ struct LaunchShape {
   std::size_t shared_bytes = 0;
 };
 
-/// Shared memory that a kernel may use on every GPU without asking CUDA for a higher limit
-/// (cudaFuncSetAttribute) [bytes].
+/// Shared memory that a kernel may use on every GPU by default [bytes]. For more, the host has to
+/// raise the kernel's limit first (cudaFuncSetAttribute).
 inline constexpr std::size_t kAlwaysShared = std::size_t{48} * 1024;
 
 /// Limits of a GPU on which the choice of a launch shape (grid, block and shared memory) depends.

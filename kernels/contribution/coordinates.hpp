@@ -45,9 +45,9 @@ struct LayerShift {
   std::int64_t n;
   int group;
 };
-/// Computes for `count` dense layers at once shifts[group] = sum of (centre / scale)^2 over the
-/// layer's parameters. That is the squared norm of the part centre / scale of (gradient - centre) /
-/// scale, which is the same for all examples.
+/// Kernel for coordinate-wise clipping that computes, for `count` dense layers at once,
+/// shifts[group] = sum of (centre / scale)^2 over the layer's parameters. That is the squared norm
+/// of the part of (gradient - centre) / scale that is the same for all examples.
 struct LayerShifts {
   static constexpr int kMax = 32;
   const float* centre = nullptr;

@@ -172,9 +172,9 @@ struct TensorBlock : RecurrentTexts {
   }
 
   /// Waits, for all threads, until the slab (part of U, the weights of the states) whose copy was
-  /// started last has arrived, rounds it to TF32 and returns it. Starts to copy the next one.
-  /// `buffer` is the index of the slab's buffer, 0 or 1; it becomes that of the next one. round,
-  /// term: which part the slab is, as in for_each_four().
+  /// started last has arrived, rounds it to TF32 and returns it. Also starts to copy the next slab.
+  /// round, term: first unit and first summand of the returned slab, as in for_each_four(). buffer:
+  /// index (0 or 1) of the slab's buffer; changed to that of the next slab.
   __device__ __forceinline__ const float* finish_slab(int round, int term, int& buffer) {
     float* const here = weights + buffer * slab_floats();
     wait_for_copies();

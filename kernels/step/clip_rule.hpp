@@ -139,8 +139,8 @@ CUDP_HD SumScale scale_at(float clip) {
 
 /// Adds noise to the count of gradients that were not clipped, and returns the sum as a multiple of
 /// r.grid. The count is relative to half of the batch: the sum over its examples of b - 1/2, with b
-/// = 1 if the example's gradient was not clipped, else 0. halves: twice that sum. noise: a multiple
-/// of r.grid. Arithmetic is modulo 2^64, as for every value that is released.
+/// = 1 if the example's gradient was not clipped, else 0. halves: twice that sum. noise: also as a
+/// multiple of r.grid. Arithmetic is modulo 2^64, as for every value that is released.
 CUDP_HD std::int64_t noisy_count_of(const ClipRule& r, std::uint64_t halves, std::int64_t noise) {
   const auto units_of_half =
       static_cast<std::uint64_t>(static_cast<unsigned long long>(0.5 / r.grid));

@@ -85,8 +85,8 @@ struct OptimizerSettings {
   bool operator==(const OptimizerSettings&) const = default;
 };
 
-/// What a run's steps have in common: how a batch is drawn, what an example adds to the sum, and
-/// how the released sum updates the parameters. What differs from step to step is in StepScalars.
+/// What consecutive steps of a run have in common: how a batch is drawn, what an example adds to
+/// the sum, and how the released sum updates the parameters. StepScalars has the rest.
 struct StepRecipe {
   Draw draw = Poisson{};
   Contribution contribution = ClippedGradient{};

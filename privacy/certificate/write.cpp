@@ -70,8 +70,8 @@ Json releases_json(const Releases& releases) {
   return list;
 }
 
-/// Writes the fields that describe a promise to the certificate's JSON, by an overload for each
-/// kind of mechanism (Promise::how).
+/// Writes the fields that describe a promise to the certificate's JSON; a visitor with an overload
+/// for each kind of mechanism (Promise::how).
 struct WriteMechanism {
   Json& j;
   const Promise& promise;

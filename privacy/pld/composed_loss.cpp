@@ -32,7 +32,8 @@ double loss_allowed(std::size_t length) {
 
 }  // namespace
 
-/// The `count` equal releases of one DistinctLoss.
+/// The `count` equal releases of one DistinctLoss, with discrete distributions that bound the loss
+/// of each.
 struct ComposedLoss::Term {
   Term(PrivacyLoss loss_above, PrivacyLoss loss_below, bool one, std::uint64_t releases)
       : above(std::move(loss_above)), below(std::move(loss_below)), same(one), count(releases) {}

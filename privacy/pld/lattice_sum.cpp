@@ -20,7 +20,7 @@ struct Tilted {
   std::int64_t index = 0;  ///< index of the atom with the largest probability
   /// K, the log of the sum of mass e^(tilt loss), by which all are normalised
   double log_scale = 0.0;
-  /// relative error of the tail probability at an atom, averaged over the tilted atoms
+  /// Relative error of the tail probabilities, averaged over the tilted atoms.
   double tail_error = 0.0;
 };
 

@@ -8,9 +8,8 @@
 
 namespace cudp::privacy {
 
-/// The Renyi divergences of a sequence of releases as a function of the order, prepared for
-/// evaluation at many orders: equal mechanisms are merged, and Gaussians without sampling are
-/// combined into one.
+/// Computes the Renyi divergence of a sequence of releases at many orders. The constructor makes
+/// this fast: it merges equal mechanisms, and combines Gaussians without sampling into one.
 class RdpCurve {
  public:
   /// Prepares the divergences of these releases. neighbours: the relation between data sets, and

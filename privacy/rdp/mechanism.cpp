@@ -120,8 +120,9 @@ struct Concentration {
   double operator()(const PoissonGaussian& m) const {
     return m.q == 0.0 ? 0.0 : gaussian(m.sigma, 1.0);
   }
-  /// Fixed-size samples of neighbours can have sums at distance 2: if an example is added, it may
-  /// displace another one from the batch; if it is replaced, gaussian() counts two changes.
+  /// Returns rho for a fixed-size sample, as that of Gaussian noise on sums at distance 2: an added
+  /// example may displace another one from the batch; a replaced one counts as two changes in
+  /// gaussian().
   double operator()(const FixedSizeGaussian& m) const {
     return gaussian(m.sigma, replaces(neighbours) ? 1.0 : 2.0);
   }
