@@ -96,8 +96,8 @@ struct ContributionBound {
   /// only.
   double grid;
   /// Bound on the norm of m / scale, as a multiple of `norm`, for coordinate-wise clipping, which
-  /// clips (gradient - m) / scale. 0 for other kinds of contribution. The rounding errors before
-  /// clipping are proportional to it.
+  /// clips (gradient - m) / scale. 0 for other kinds of contribution. The rounding error of
+  /// (gradient - m) / scale grows with it.
   double shift;
 };
 

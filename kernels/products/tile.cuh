@@ -85,7 +85,7 @@ struct FloatTile {
   }
 
   /// Returns the position, in the tile's arrays a[half][k] and b[half][k], of row (of a) or column
-  /// (of b) number `line`. Here it is `line` itself; other tile types permute the lines.
+  /// (of b) number `line`. Here it is `line` itself; in a TensorTile it is shifted, depending on k.
   static __device__ __forceinline__ int index(int, int line) { return line; }
 
   /// Multiplies the parts of matrices a and b that are in buffer `half` (0 or 1) and adds the
