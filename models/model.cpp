@@ -71,8 +71,9 @@ class Builder {
     return (size + 2 * pad - kernel) / stride + 1;
   }
 
-  /// Adds the next parameter tensor of layer l. fan_in, fan_out: numbers of inputs and outputs that
-  /// a weight connects, for its initialisation.
+  /// Appends a parameter tensor of layer l to the network. name: its name, by which PyTorch loads
+  /// it. dims: its shape. fan_in, fan_out: numbers of inputs and outputs that a weight connects,
+  /// which determine the range of its initial values.
   void add_parameter(NetworkLayer& l, const std::string& name, std::vector<int> dims, int fan_in,
                      int fan_out, bool is_bias) {
     if (!names_.insert(name).second)

@@ -30,8 +30,8 @@ struct ParameterTensor {
   int fan_in = 0;          ///< number of inputs that one output depends on, for initialisation
   int fan_out = 0;
   bool is_bias = false;  ///< initialised to zero (a group-norm weight: to one)
-  /// Index of the tensor's layer among the layers whose parameters are trained,
-  /// 0..Network::groups-1.
+  /// Index of the tensor's layer among the layers with trained parameters (groups),
+  /// 0..Network::groups-1. Per-layer clipping clips each group separately.
   int group = 0;
   std::size_t touched = 0;  ///< largest number of entries that are not 0 in one example's gradient
   float lr_scale = 1.0f;    ///< factor of the learning rate of this tensor
@@ -43,7 +43,8 @@ struct TextShape {
   int columns = 0;  ///< length of the data set's word vectors; 0 if it has none
 };
 
-/// A layer with the shapes of its input and output and, if it has parameters, where these are.
+/// A layer of a network, the shapes of its input and output, and the positions of its tensors in
+/// the network's list of parameters.
 struct NetworkLayer {
   Layer layer;
   Shape in;
@@ -60,11 +61,12 @@ struct NetworkLayer {
   /// whether the layer's tensors are constants, in Network::frozen (models/freeze.hpp)
   bool frozen = false;
 
-  /// Returns whether the layer has parameters that are trained.
+  /// Returns whether the layer has trained parameters, i.e. parameters that are not frozen.
   bool has_parameters() const { return parameter_count > 0 && !frozen; }
 };
 
-/// A network whose layers' shapes are all known and checked, with the layout of its parameters.
+/// A network whose layers' shapes are all known and checked. It has the layers, the loss, and the
+/// positions of all tensors in the vector of parameters.
 struct Network {
   ModelSpec spec;
   Shape input;

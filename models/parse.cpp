@@ -13,8 +13,8 @@
 namespace cudp {
 namespace {
 
-/// The table of one layer in a TOML description of a network. Error messages name source, line and
-/// key.
+/// Reads the keys of one layer's table in a TOML description of a network. Errors name the source,
+/// line and key.
 class LayerTable {
  public:
   LayerTable(const toml::table& table, const std::string& source)
@@ -67,7 +67,8 @@ class LayerTable {
     return static_cast<float>(*v);
   }
 
-  /// Returns the factor on the layer's learning rate.
+  /// Returns lr_scale, the factor by which the learning rate of this layer's parameters is
+  /// multiplied; 1 if the key is missing.
   float lr_scale() const {
     if (table_["lr_scale"].value<double>() == 0.0)
       fail("expected lr_scale > 0, found 0: a layer that is not trained is named by --freeze");

@@ -54,18 +54,18 @@ std::optional<double> gaussian_mu(const Composition& composition) {
   return moved * static_cast<double>(composition.group) * std::sqrt(square) * (1.0 + 1e-14);
 }
 
-/// Names the fields of a PrivacyBound that a computation fills: the epsilon fields, if delta is
-/// given, or the delta fields, if epsilon is given.
+/// The fields of a PrivacyBound that one computation fills: those of epsilon (kEpsilon, for a given
+/// delta) or those of delta (kDelta, for a given epsilon). With it one function computes both.
 struct Field {
   double PrivacyBound::*value;
   double PrivacyBound::*lower;
   std::optional<double> PrivacyBound::*add;
   std::optional<double> PrivacyBound::*remove;
 };
-/// Fields that are filled if delta is given.
+/// The fields of a bound on epsilon at a given delta.
 constexpr Field kEpsilon{&PrivacyBound::epsilon, &PrivacyBound::epsilon_lower,
                          &PrivacyBound::epsilon_add, &PrivacyBound::epsilon_remove};
-/// Fields that are filled if epsilon is given.
+/// The fields of a bound on delta at a given epsilon.
 constexpr Field kDelta{&PrivacyBound::delta, &PrivacyBound::delta_lower, &PrivacyBound::delta_add,
                        &PrivacyBound::delta_remove};
 
@@ -75,6 +75,7 @@ bool includes(AccountantKind requested, AccountantKind one) {
 
 }  // namespace
 
+/// Implementation of Accountant: the composition, and the intermediate results of earlier calls.
 struct Accountant::State {
   Composition composition;
   AccountantOptions options;
@@ -82,20 +83,20 @@ struct Accountant::State {
   /// number of epochs of random allocation (AllocatedGaussian) among the releases
   double allocated = 0.0;
 
-  /// The composed privacy loss distributions. There is one for each direction (add or remove), and
-  /// for each size of the tables that bound epochs of random allocation.
+  /// Key of `losses`, the composed privacy loss distributions that are computed so far: the
+  /// direction (add or remove), and the size of the tables that bound epochs of random allocation.
   using Key = std::pair<Change, pld::AllocationGrid>;
   std::map<Key, pld::ComposedLoss> losses;
 
-  /// For each loss distribution that is not made yet: the delta at which loss_epsilon() took its
-  /// epsilon from the cache of known_epsilon(). There is one delta per key. A ComposedLoss keeps
-  /// intermediate results (views), on which its later answers depend. So when loss() makes the
-  /// distribution, it first computes epsilon at this delta. Later answers are then the same as
-  /// without the cache.
+  /// Answers that came from the cache (known_epsilon()) instead of a loss distribution: for each
+  /// key the delta at which epsilon was looked up. When loss() later makes that distribution, it
+  /// first computes epsilon at this delta, because a ComposedLoss keeps intermediate results on
+  /// which later answers depend. So all answers are the same as without the cache.
   std::map<Key, double> looked_up;
 
-  /// Returns whether epsilon_lower counts epochs of random allocation, which needs a second table
-  /// for each epoch. Also true if there is no such epoch, so that the cache's keys are equal.
+  /// Returns whether lower bounds on the loss of epochs of random allocation are computed, for
+  /// epsilon_lower. This needs a second table for each epoch. True also if there are no such
+  /// epochs, so that the cache's keys are equal.
   bool from_below() const { return options.allocation_points == 0 || allocated == 0.0; }
 
   pld::ComposedLoss& loss(const Key& key) {
@@ -115,8 +116,9 @@ struct Accountant::State {
     return made;
   }
 
-  /// Returns the smallest table that is tried for epochs of random allocation, and the probability
-  /// that it may leave out so that bounds at this delta stay accurate.
+  /// Returns the size and accuracy of the first tables that are tried for epochs of random
+  /// allocation: the number of points, and the probability that a table may leave out (cut), which
+  /// is so small that bounds at this delta stay accurate.
   pld::AllocationGrid first_grid(double delta) const {
     if (allocated == 0.0) return {};
     std::size_t points = options.allocation_points;
@@ -128,11 +130,11 @@ struct Accountant::State {
     return {.points = points, .cut = std::clamp(cut, 1e-130, 1e-8)};
   }
 
-  /// Doubles the tables of epochs of random allocation until the bounds `value` and `lower` of
-  /// `field` differ by less than the fraction `allowed` of the upper one. Stops earlier if the last
-  /// doubling closed less than 40 % of the gap. at(grid): computes both bounds with tables of this
-  /// size. At: type of the function at(). best: the bounds, which are for tables of size `grid` at
-  /// first.
+  /// Improves bounds on a composition with epochs of random allocation: doubles the size of the
+  /// tables until the upper and the lower bound in `best` differ by less than the fraction
+  /// `allowed` of the upper one, or until a doubling has closed less than 40 % of the gap. best: on
+  /// entry the bounds with tables of size `grid`. field: the fields to improve. at(grid): computes
+  /// the bounds with tables of that size. At: type of the function at().
   template <class At>
   void refine(PrivacyBound& best, pld::AllocationGrid grid, const Field& field, double allowed,
               const At& at) const {
@@ -206,9 +208,9 @@ struct Accountant::State {
     return {.relation = composition.relation, .group = composition.group};
   }
 
-  /// Calls bound(neighbours) if the options request the Renyi bound. If they request other bounds
-  /// too, exceptions of this one are ignored, because Renyi divergences are unknown or infinite for
-  /// some mechanisms. Bound: type of the function `bound`.
+  /// Calls bound(neighbours), which computes a bound from Renyi divergences, if the options request
+  /// that kind of bound. If they request other kinds too, its exceptions are ignored, because Renyi
+  /// divergences are unknown or infinite for some mechanisms. Bound: type of the function `bound`.
   template <class Bound>
   void by_renyi(const Bound& bound) const {
     if (!includes(options.kind, AccountantKind::rdp)) return;
@@ -227,11 +229,11 @@ struct Accountant::State {
     }
   }
 
-  /// Computes `field` (epsilon or delta) by each kind of bound that the options request, and
-  /// returns the bound with the smallest value. bound: the result to start from, which has the
-  /// given other field and the largest possible value. Each function computes the value in one way:
-  /// by_loss from loss distributions, by_mu from the mu of a single Gaussian, by_composition by
-  /// advanced composition, and by_renyi_at from Renyi divergences.
+  /// Computes epsilon or delta (`field`) by each kind of bound that the options request, and
+  /// returns the smallest bound. The four functions compute one kind each: by_loss from privacy
+  /// loss distributions, by_mu from the mu of a single Gaussian, by_composition by advanced
+  /// composition, by_renyi_at from Renyi divergences. bound: the result to start from, with the
+  /// given delta or epsilon and the largest possible value in `field`.
   template <class ByLoss, class ByMu, class ByComposition, class ByRenyi>
   PrivacyBound bound(const Field& field, PrivacyBound bound, const ByLoss& by_loss,
                      const ByMu& by_mu, const ByComposition& by_composition,

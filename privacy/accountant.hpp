@@ -11,8 +11,8 @@
 
 namespace cudp::privacy {
 
-/// Input of an accountant: all releases (noisy outputs), and what neighbouring data sets are: the
-/// relation between them, and the number of examples by which they differ.
+/// Input of an accountant: all releases (noisy outputs), and the definition of neighbouring data
+/// sets (the relation between them, and the number of examples by which they differ).
 struct Composition {
   std::vector<Release> releases = {};
   NeighbouringRelation relation = NeighbouringRelation::add_or_remove;
@@ -41,7 +41,8 @@ struct AccountantOptions {
   std::size_t allocation_points = 0;
 };
 
-/// Bounds the privacy of one composition. Expensive intermediate results are kept between calls.
+/// Bounds the epsilon or the delta of a composition of releases. Results that several calls need
+/// are kept between the calls.
 ///
 /// Sources: privacy loss distributions: Koskela, Jalko, Honkela 2020 (arXiv:1906.03049), and the
 /// papers that pld/ names; the Renyi bound: rdp/curve.hpp; dominating pairs, also for groups of
@@ -70,9 +71,9 @@ class Accountant {
   std::vector<PrivacyBound> epsilons(std::span<const double> deltas);
   /// Returns bounds on delta at several epsilons, in their order. Faster than single calls.
   std::vector<PrivacyBound> deltas(std::span<const double> epsilons);
-  /// Returns upper bounds on delta at each of these epsilons. Faster than deltas() for hundreds of
-  /// epsilons, but slightly larger, and without lower bounds. Only deltas above `least` are
-  /// accurate.
+  /// Returns upper bounds on delta at each of these epsilons: the privacy profile. Faster than
+  /// deltas() for hundreds of epsilons, but slightly larger, and without lower bounds. least:
+  /// smallest delta of interest; deltas below it may be loose.
   std::vector<PrivacyBound> profile(std::span<const double> epsilons, double least);
 
   /// Returns the composition that the accountant bounds, without those releases that reveal nothing

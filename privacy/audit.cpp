@@ -21,7 +21,7 @@ namespace {
 /// Bound on the relative rounding error of a sum of positive terms.
 constexpr double kRounding = 1e-9;
 
-/// Accuracy, absolute, to which epsilon and mu are searched.
+/// Absolute accuracy of the searches for epsilon and mu.
 constexpr double kTolerance = 1e-7;
 
 void check(const Guesses& g) {
@@ -38,9 +38,9 @@ void check_probability(double x, const char* name, bool open) {
                                 (open ? "(0, 1)" : "[0, 1]") + ", found " + number(x));
 }
 
-/// Probabilities P(k) of a binomial distribution with n trials and success probability e^epsilon /
-/// (1 + e^epsilon), for k = `first` and then step by step upwards or downwards. They are computed
-/// as logarithms, so that those far from the mode do not underflow.
+/// Iterates over the probabilities P(k) of a binomial distribution with n trials and success
+/// probability e^epsilon / (1 + e^epsilon): k is `first` at the start, and moves up or down by one
+/// at a time. They are computed as logarithms, so that those far from the mode do not underflow.
 class BinomialTerms {
  public:
   BinomialTerms(std::uint64_t n, double epsilon, std::uint64_t first)
@@ -86,7 +86,8 @@ Composition with_noise(std::span<const Release> releases, double factor, std::ui
   return c;
 }
 
-/// Fast and coarse options of the accountant; its result is still a bound.
+/// Options with which audits use the accountant: ten times coarser than usual and faster; the
+/// result is still a bound.
 constexpr AccountantOptions kCoarse{.coarseness = 10.0};
 
 /// Returns a lower bound on the trade-off curve of these releases, from their deltas at a few

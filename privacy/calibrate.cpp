@@ -17,9 +17,9 @@
 namespace cudp::privacy {
 namespace {
 
-/// Tolerances at which the search of a Solver stops. epsilon: log(epsilon found) may be this far
-/// below log(epsilon allowed). aim: distance below it that Newton's steps aim at. value, move:
-/// relative tolerance and smallest step of the value that is searched.
+/// Tolerances at which a Solver's search for a value stops. epsilon: how far log(epsilon found) may
+/// be below log(epsilon allowed). aim: how far below it Newton's steps aim. value: relative
+/// distance between a value that fits the budget and one that does not. move: smallest step.
 struct Tolerance {
   double epsilon, aim;
   double value, move;
@@ -38,9 +38,9 @@ bool lists_orders(const Composition& composition, const AccountantOptions& optio
   return options.kind == AccountantKind::rdp && !options.orders.empty() && composition.group == 1;
 }
 
-/// The number that a Solver searches, e.g. the noise multiplier. The search is on a logarithmic
-/// scale between two ends. If any value keeps the budget, `safe_end` does; `greedy_end` may exceed
-/// it.
+/// Description of the number that a Solver searches, e.g. the noise multiplier: its name, a first
+/// guess, and the ends of the search. safe_end fits the budget if any value does; greedy_end may
+/// exceed it. The search is on a logarithmic scale.
 struct Unknown {
   const char* what = "";
   double guess = 1.0;
@@ -48,11 +48,11 @@ struct Unknown {
   bool whole = false;  ///< whether only whole numbers are allowed
 };
 
-/// Finds the value x of one unknown at which the composition's epsilon reaches the budget's, from
-/// below. With v = log x and g(v) = log(epsilon at x / budget's epsilon), x fits the budget if g(v)
-/// <= 0. An accountant with a coarse grid gives two values around the solution, and a slope of g.
-/// Newton's steps with the usual grid follow; they stay between `good`, a v that fits, and `bad`,
-/// one that does not.
+/// Finds the value x of one unknown with which a composition just stays within its budget (epsilon,
+/// delta). The search is for a zero of g(v) = log(epsilon at x / budget's epsilon), v = log x; x
+/// fits if g(v) <= 0. First an accountant with a coarse grid finds two values around the zero, and
+/// the slope of g. Then Newton's steps use the usual grid; they stay between `good`, a v that fits,
+/// and `bad`, one that does not.
 class Solver {
  public:
   Solver(const Composition& before, const AccountantOptions& options,
@@ -155,14 +155,16 @@ class Solver {
   }
 
  private:
-  /// Returns the options with a fixed size of the tables for epochs of random allocation: the
-  /// search needs no lower bound, and refining tables only makes an upper bound smaller.
+  /// Returns the options with a fixed size of the tables for epochs of random allocation, if they
+  /// give none. The search needs no lower bound, and refined tables would only make epsilon
+  /// smaller.
   static AccountantOptions with_points(AccountantOptions options) {
     if (options.allocation_points == 0) options.allocation_points = 1000;
     return options;
   }
 
-  /// Throws if even a release of almost no cost would exceed the budget.
+  /// Throws std::domain_error if no value can fit the budget, because earlier releases (before_)
+  /// have spent it, or because the Renyi orders cannot show an epsilon this small.
   void check_reachable() const {
     for (const double order : options_.orders) check_order(order);
     const bool first = before_.releases.empty();
@@ -185,8 +187,8 @@ class Solver {
   }
   double snap(double v) const { return unknown_.whole ? log_of(std::fmax(value_of(v), 1.0)) : v; }
 
-  /// Returns whether `good` (log of a value that fits the budget) and `bad` (one that does not) are
-  /// so close that the search may stop.
+  /// Returns whether the search may stop, because `good` (log of a value that fits the budget) and
+  /// `bad` (log of one that does not) are close enough.
   bool between(double good, double bad) const {
     if (unknown_.whole) {
       const double gap = std::fabs(value_of(bad) - value_of(good));
@@ -195,8 +197,9 @@ class Solver {
     return std::fabs(good - bad) < tolerance_.value;
   }
 
-  /// Returns log(epsilon found / epsilon allowed) with the value e^v of the unknown; <= 0 if it
-  /// fits. relation: direction in which neighbours differ. options: the accountant's.
+  /// Returns log(epsilon / budget's epsilon), with the epsilon of all releases if the unknown has
+  /// the value e^v; <= 0 if the value fits. relation: direction in which neighbours differ.
+  /// options: the accountant's.
   double excess(double v, NeighbouringRelation relation, const AccountantOptions& options) const {
     Composition composition = before_;
     composition.relation = relation;
@@ -233,9 +236,9 @@ class Solver {
         g, excess(v, add ? NeighbouringRelation::remove : NeighbouringRelation::add, options_));
   }
 
-  /// Returns the direction, add or remove, that has the larger epsilon at the first value examined.
-  /// The search computes this direction alone; the other one is computed only for the final value.
-  /// v: logarithm of the value at which both are computed, if it is the first one.
+  /// Returns the direction, add or remove, in which epsilon is larger; the first call decides it at
+  /// the value e^v. The search computes epsilon in this direction alone, and checks the other one
+  /// only when a value fits.
   NeighbouringRelation worse(double v) {
     if (before_.relation != NeighbouringRelation::add_or_remove ||
         options_.kind == AccountantKind::rdp || options_.kind == AccountantKind::advanced)

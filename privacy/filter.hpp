@@ -5,9 +5,10 @@
 
 namespace cudp::privacy {
 
-/// A privacy filter: a budget for releases each of which may be chosen after looking at the earlier
-/// ones: the mechanism, its noise, the count, and when to stop. A method queries the filter before
-/// each release, and does not make a release that was refused:
+/// A privacy filter: it keeps all releases of a run within a budget that is fixed at the start,
+/// although each release (its mechanism, noise and count) may be chosen after looking at the
+/// earlier ones. A method queries the filter before each release, and does not make a release that
+/// was refused:
 ///
 ///   Filter filter(renyi_budget(epsilon_by_rdp(plan, delta).order, epsilon, delta));
 ///   ...
@@ -19,10 +20,11 @@ namespace cudp::privacy {
 /// removing one example, or Budget::group examples.
 ///
 /// The Renyi filter adds divergences of one order, which is in the ledger from the start. It
-/// refuses a release that would exceed the divergence that this order converts to epsilon at delta
-/// (Feldman, Zrnic 2021, arXiv:2008.11193, Theorem 3.1; Lecuyer 2021, arXiv:2103.01379; the
-/// conversion: Canonne, Kamath, Steinke 2020, Proposition 12). The order must not be chosen again
-/// from the releases so far: sums at the order that happens to be best bound nothing.
+/// refuses a release with which their sum would exceed the divergence that this order converts to
+/// epsilon at delta (Feldman, Zrnic 2021, arXiv:2008.11193, Theorem 3.1; Lecuyer 2021,
+/// arXiv:2103.01379; the conversion: Canonne, Kamath, Steinke 2020, Proposition 12). The order must
+/// not be chosen again from the releases so far: sums at the order that happens to be best bound
+/// nothing.
 ///
 /// The zCDP filter adds rho; the sum then bounds every order (Whitehouse, Ramdas, Rogers, Wu 2023,
 /// arXiv:2203.05481, Theorem 1). That theorem also lets the deltas of ApproximateDp mechanisms add
@@ -38,9 +40,10 @@ class Filter {
   /// exceeds epsilon.
   explicit Filter(const Budget& budget);
 
-  /// Continues the ledger of an earlier filter. If a noisy number of examples has its own part of
-  /// the budget, its release is not counted. Throws std::invalid_argument if the ledger states no
-  /// budget, or has spent more than it: then no filter wrote it.
+  /// Continues the ledger of an earlier filter, e.g. after a restart. If a noisy number of examples
+  /// has its own part of the budget, its release is not counted. Throws std::invalid_argument if
+  /// the ledger states no budget, or has spent more than its budget, which no filter would have
+  /// allowed.
   explicit Filter(Ledger ledger);
 
   /// Returns whether the remaining budget suffices for these releases. Throws std::invalid_argument
@@ -65,20 +68,21 @@ class Filter {
   /// Returns the cost of one release [nats]: its Renyi divergence at the filter's order or, for a
   /// zCDP filter, the rho with which its divergence of every order alpha is at most rho alpha.
   double cost(const Mechanism& mechanism) const;
-  /// Largest allowed sum of all costs [nats].
+  /// Returns the limit on the sum of all costs [nats].
   double limit() const { return limit_; }
 
   /// Returns the fraction of the limit that is left, 0 to 1.
   double remaining() const;
 
-  /// The (epsilon, delta) guarantee for all releases that were and will be admitted. It holds from
-  /// the start.
+  /// Returns the (epsilon, delta) guarantee for all releases that were and will be admitted. It
+  /// holds from the start.
   const Budget& budget() const { return *ledger_.budget(); }
 
-  /// The admitted releases. The caller must store the ledger durably before making them.
+  /// Returns the admitted releases. The caller must store the ledger durably before it makes them.
   const Ledger& ledger() const { return ledger_; }
 
  private:
+  /// What releases cost, as integer fractions of the two parts of the budget.
   struct BudgetShare {
     /// The releases' Renyi divergence (or rho), as a fraction of limit() [2^-62], rounded up.
     std::uint64_t divergence = 0;

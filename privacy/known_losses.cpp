@@ -12,10 +12,10 @@
 namespace cudp::privacy {
 namespace {
 
-/// Maximum number of entries in the cache.
+/// Maximum number of entries in a thread's cache of epsilons (known_epsilon()).
 constexpr std::size_t kMaxKnown = 64;
-/// Compositions with more releases are not cached: those that grow step by step are computed only
-/// once.
+/// Largest number of releases of a composition that is cached. A longer one usually grows step by
+/// step, and each of its bounds is needed only once.
 constexpr std::size_t kMaxReleases = 256;
 
 struct Known {

@@ -12,8 +12,9 @@
 
 namespace cudp::privacy {
 
-/// Key of the cache that known_epsilon() reads: everything on which epsilon, computed from the
-/// privacy loss distribution of one direction (add or remove), depends.
+/// Key of the cache of epsilons (known_epsilon()): all arguments on which the epsilon of a
+/// composition depends, if it is computed from the privacy loss distribution of one direction (add
+/// or remove).
 struct LossQuestion {
   std::vector<Release> releases;
   Change change = Change::add;
@@ -25,21 +26,22 @@ struct LossQuestion {
   bool operator==(const LossQuestion&) const = default;
 };
 
-/// Returns the cached epsilon for exactly this key, or nullopt. Each thread has its own cache of
-/// the newest results. A training computes the bound of its plan several times: to calibrate the
-/// noise, check the budget, and write certificates.
+/// Returns the epsilon for exactly this key from this thread's cache of recent results, or nullopt.
+/// The cache saves time because a training computes the bound of its plan several times: to
+/// calibrate the noise, check the budget, and write certificates.
 std::optional<PrivacyBound> known_epsilon(const LossQuestion& question);
 /// Adds a result to this thread's cache of known_epsilon(). Results for long lists of releases are
 /// not kept.
 void keep_epsilon(LossQuestion question, const PrivacyBound& answer);
 
-/// Returns epsilon_by_rdp() of these arguments, from the bound store if there is one.
+/// Returns epsilon_by_rdp() of these arguments. If a bound store is in use (use_bound_store()), a
+/// result that it has is not computed again.
 PrivacyBound known_epsilon_by_rdp(std::span<const Release> releases, double delta,
                                   const Neighbours& neighbours, std::span<const double> orders);
 
-/// Bounds on epsilon that several processes share. Each is stored under its question, a text that
-/// contains all arguments of its computation exactly, so a stored bound is the one that the
-/// computation would return.
+/// Interface of a store of bounds on epsilon that several processes share. The key of a bound
+/// (question) is a text that contains all arguments of its computation exactly, so a stored bound
+/// is the one that the computation would return.
 class BoundStore {
  public:
   virtual ~BoundStore() = default;

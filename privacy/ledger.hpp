@@ -78,17 +78,18 @@ class Ledger {
   /// authorised. Throws std::invalid_argument if step > authorised_until().
   void fresh_key(std::uint64_t step);
 
-  /// Number of times that the random key was lost. After the first loss, the number of steps may
-  /// have been chosen by looking at released values.
+  /// Returns how often the random key was lost. After the first loss, the number of steps may have
+  /// been chosen by looking at released values.
   std::uint64_t keys_lost() const;
   /// Returns whether the key was ever lost.
   bool has_fresh_key() const { return keys_lost() > 0; }
 
-  /// Number of steps that were charged again because a key was lost: all charged steps minus those
-  /// up to authorised_until().
+  /// Returns the number of steps that were charged again because a key was lost: all charged steps
+  /// minus those up to authorised_until().
   std::uint64_t repeated() const;
 
-  /// One past the last step that is authorised, and charged, for the current key.
+  /// Returns the number of the step after the last one that is authorised, and charged, for the
+  /// current key.
   std::uint64_t authorised_until() const { return until_; }
 
   /// Returns everything that was charged, in order. Consecutive equal releases are merged into one
@@ -119,10 +120,11 @@ class Ledger {
 
  private:
   enum class Kind : std::uint8_t { release, steps, key };
+  /// One line of the ledger: a release, a range of steps, or the loss of the random key.
   struct Record {
     Kind kind = Kind::release;
-    /// First step of this record. A record of steps covers it and those that follow; a record of a
-    /// new key states the first step that runs under the key.
+    /// Number of the first step to which the record applies: of the charged steps, or of the steps
+    /// that run under a new random key.
     std::uint64_t first = 0;
     /// release that was charged; for a record of steps: their mechanism and their number
     Release release;

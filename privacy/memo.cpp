@@ -10,7 +10,8 @@
 namespace cudp::privacy {
 namespace {
 
-/// Average number of releases that a cached result may have, if the cache serves several runs.
+/// Limit on the memory of a cache that serves several runs: it keeps at most this many releases per
+/// result on average.
 constexpr std::size_t kReleasesPerResult = 16;
 
 // Structured bindings name all members, so that a new member does not compile until it is compared,
@@ -28,9 +29,9 @@ bool same(const AccountantOptions& a, const AccountantOptions& b) {
          orders == orders_b && max_distinct == max_distinct_b && points == points_b;
 }
 
-/// Removes the oldest entries until at most `capacity` are left. releases_of(entry): number of
-/// releases that an entry stores. Entry: type of the entries. ReleasesOf: type of the function
-/// releases_of().
+/// Removes the oldest entries until at most `capacity` are left, and until they do not store too
+/// many releases in total (kReleasesPerResult). releases_of(entry): number of releases that an
+/// entry stores. Entry: type of the entries. ReleasesOf: type of the function releases_of().
 template <class Entry, class ReleasesOf>
 void remove_oldest(std::deque<Entry>& entries, std::size_t capacity,
                    const ReleasesOf& releases_of) {
@@ -43,9 +44,10 @@ void remove_oldest(std::deque<Entry>& entries, std::size_t capacity,
   }
 }
 
-/// Returns the cached result of the entry for which is_same(entry) holds. If there is none, appends
-/// `entry`, removes the oldest entries, and computes the result in this thread. mutex: guards
-/// `entries` and `computations`.
+/// Returns a result from the cache, or computes and caches it. If an entry has is_same(entry),
+/// waits for its result, which another thread may still be computing. Otherwise appends `entry`,
+/// removes the oldest entries, and calls compute() in this thread. mutex: guards `entries` and
+/// `computations`. capacity, releases_of: see remove_oldest().
 template <class Entry, class ReleasesOf, class IsSame, class Compute>
 auto found_or_computed(std::mutex& mutex, std::deque<Entry>& entries, std::size_t& computations,
                        std::size_t capacity, Entry entry, const ReleasesOf& releases_of,

@@ -19,8 +19,8 @@ class AccountantMemo {
   /// Maximum number of results of each kind (epsilons, noise multipliers) that one run needs.
   static constexpr std::size_t kMaxResultsPerRun = 8;
 
-  /// capacity: number of results of each kind (epsilons, noise multipliers) to keep in the cache.
-  /// Fewer are kept for long lists of releases, so that memory stays bounded.
+  /// Makes an empty cache. capacity: number of results of each kind (epsilons, noise multipliers)
+  /// that it keeps; fewer for long lists of releases, so that memory stays bounded.
   explicit AccountantMemo(std::size_t capacity = kMaxResultsPerRun) : capacity_(capacity) {}
   AccountantMemo(const AccountantMemo&) = delete;
   AccountantMemo& operator=(const AccountantMemo&) = delete;

@@ -18,10 +18,11 @@ namespace cudp::privacy {
 /// std::invalid_argument if a number is out of range.
 Budget budget_for_runs(double epsilon, double delta);
 
-/// A privacy filter for whole trainings: which training comes next, with which settings and on
-/// which model, may be chosen after looking at everything that was released so far. The cost of a
-/// training is charged before its first release; a training that is refused must not begin.
-/// Whatever is chosen, all releases together are (epsilon, delta)-DP for one unit of privacy.
+/// A privacy filter for whole trainings: it keeps all trainings of a project within one budget,
+/// although each training (its settings and model) may be chosen after looking at everything that
+/// was released so far. The cost of a training is charged before its first release; a training that
+/// is refused must not begin. Whatever is chosen, all releases together are (epsilon, delta)-DP for
+/// one unit of privacy.
 ///
 /// The cost of a training is its Renyi divergence at the budget's order. The divergence of each of
 /// its steps is bounded whatever was released before, by this training or by another, so the sum of
@@ -66,7 +67,7 @@ class RunFilter {
   [[nodiscard]] bool settle(std::size_t run, const RunCost& cost);
 
   const Budget& budget() const { return budget_; }
-  /// The recorded unit of privacy; "" before the first protect().
+  /// Returns the recorded unit of privacy; "" before the first protect().
   const std::string& unit() const { return unit_; }
   const std::vector<Run>& runs() const { return runs_; }
 
@@ -77,9 +78,9 @@ class RunFilter {
   double remaining() const;
   /// Returns the part of the budget's delta that is left for trainings with deltas of their own.
   double delta_left() const;
-  /// Returns the epsilon at `delta` of the largest training that still fits into the budget; 0 if
-  /// nothing is left. That training is taken to be a Gaussian mechanism whose divergence, times
-  /// `factor`, is the divergence that is left.
+  /// Returns how much epsilon is left: the epsilon at `delta` of the largest training that still
+  /// fits into the budget, 0 if none does. That training is taken to be a Gaussian mechanism whose
+  /// divergence, times `factor`, is the divergence that is left.
   double epsilon_left(double delta, double factor = 1.0) const;
 
   /// Returns the filter (budget, unit and charges) as text; each line ends with a checksum.

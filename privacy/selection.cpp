@@ -23,14 +23,14 @@ namespace {
 constexpr double kOutward = 1.0 + 1e-9;
 /// Largest epsilon that tables of deltas contain, and up to about which a bound is searched.
 constexpr double kMaxEpsilon = 500.0;
-/// Smallest delta at which bounds of a candidate's delta are accurate; smaller deltas are bounded
-/// too, but not tightly.
+/// Smallest delta of a candidate at which bounds are tight. Smaller deltas are bounded, too, but
+/// not tightly.
 constexpr double kLeast = 1e-9;
 
 // ---- Profile of Q at multiples of a step.
 
-/// Table of upper bounds on the deltas (hockey-stick divergences) of Q, the mechanism that trains
-/// and scores one candidate, at epsilon = 0, step, 2 step, ...
+/// Table of upper bounds on delta as a function of epsilon, at epsilon = 0, step, 2 step, ..., for
+/// Q, the mechanism that trains and scores one candidate. at() interpolates.
 class ProfileTable {
  public:
   explicit ProfileTable(RepetitionBounds q) : q_(std::move(q)) {
@@ -59,8 +59,8 @@ class ProfileTable {
 
   std::size_t size() const { return at_.size(); }
   double epsilon(std::size_t k) const { return static_cast<double>(k) * step_; }
-  /// Entry k of the table: the delta for adding a unit of privacy, or for removing it if
-  /// `reversed`.
+  /// Returns entry k of the table: the delta if a unit of privacy is added, or if one is removed
+  /// (`reversed`).
   double value(std::size_t k, bool reversed) const { return reversed ? at_[k].remove : at_[k].add; }
 
   /// Returns an upper bound on delta at any epsilon. Delta is convex in e^epsilon, so linear
@@ -95,7 +95,8 @@ struct Line {
   double a = 0.0, b = 0.0;
 };
 
-/// Returns those of the lines a - b w that are the largest of all at some w >= 0, by increasing w.
+/// Returns the upper envelope of the lines a - b w for w >= 0: the lines that are the largest of
+/// all at some w, by increasing w.
 std::vector<Line> upper_envelope(std::vector<Line> lines) {
   std::sort(lines.begin(), lines.end(),
             [](const Line& x, const Line& y) { return x.b != y.b ? x.b > y.b : x.a > y.a; });
@@ -114,14 +115,15 @@ std::vector<Line> upper_envelope(std::vector<Line> lines) {
 
 // ---- What a direction of A costs.
 
-/// Division of the probability v, that a training gets a better score than the released one, into
-/// intervals [v[i], v[i + 1]], with bounds at their ends. f is the generating function of the
-/// number K of trainings, f(x) = E[x^K].
+/// Bounds on the slope of f, the generating function f(x) = E[x^K] of the number K of trainings, at
+/// the points v[i] in [0, 1]. v is the probability that one training gets a better score than the
+/// released one. They divide [0, 1] into intervals (cells), for each of which the bounds at its
+/// ends are used.
 struct Cells {
   std::vector<double> v;      ///< ends of the intervals, ascending from 0 to 1
   std::vector<double> above;  ///< upper bound on f'(1 - v[i])
-  /// lower bound on f'(p (1 - v[i])), p being the probability that a training does not fail
-  /// (argument p_success of cells_of())
+  /// Lower bound on f'(p (1 - v[i])), with p the probability that a training does not fail
+  /// (argument p_success of cells_of()).
   std::vector<double> below;
 };
 
@@ -147,22 +149,23 @@ Cells cells_of(const Stopping& stopping, std::size_t largest, double p_success) 
   return cells;
 }
 
-/// Bounds on A, the whole selection, for one direction: D is the data set, D' the one with a unit
-/// added or removed.
+/// Bounds on the privacy of A, the whole selection, in one direction: from a data set D to the
+/// neighbour D' with a unit of privacy added, or with one removed.
 struct Direction {
-  /// delta_A(e) <= sum over j of weights[j] * delta_Q(e - shifts[j]), where delta_A(e) is the whole
-  /// selection's delta at epsilon e and delta_Q that of one training with its score
+  /// Coefficients of a bound on the selection's delta: delta_A(e) <= sum over j of weights[j] *
+  /// delta_Q(e - shifts[j]), where delta_A(e) is the delta of the whole selection at epsilon e, and
+  /// delta_Q that of one training with its score.
   std::vector<double> weights, shifts;
-  /// For each interval of Cells, the line -log(b) + w log(a), where a is the slope of the
+  /// Lines -log(b) + w log(a), one for each interval of Cells, where a is the slope of the
   /// generating function f on the data set D, and b its least slope on the neighbour D'. Only the
-  /// lines that are the largest for some w >= 0 are kept.
+  /// lines that are the largest for some w >= 0 are kept. They bound the Renyi divergence.
   std::vector<Line> logs;
 };
 
-/// Returns for each end v of `cells` the largest probability on a neighbour that a set of results
-/// of one training with its score (Q) can have if its probability on the data set is at most v.
-/// profile: bounds on Q's delta; reversed: the neighbour lacks a unit of privacy instead of having
-/// one more.
+/// Returns how much more likely a set of results of one training (Q) can be on a neighbour: for
+/// each end v of `cells`, the largest probability there of a set whose probability on the data set
+/// is at most v. profile: bounds on Q's delta. reversed: the neighbour lacks a unit of privacy
+/// instead of having one more.
 std::vector<double> largest_probabilities(const Cells& cells, const ProfileTable& profile,
                                           bool reversed) {
   std::vector<Line> lines;  // v' <= a - b v, negated for the upper envelope
@@ -227,7 +230,8 @@ double delta_of(const Direction& direction, const ProfileTable& profile, bool re
 
 // ---- Candidates.
 
-/// The privacy that one candidate of the selection spends, with its accountants made ready.
+/// The privacy that one candidate of a selection spends, with the accountants that compute its
+/// bounds.
 class Candidate {
  public:
   Candidate(const RunSpending& spending, std::uint64_t group) : failure_(spending.failure) {
@@ -258,7 +262,7 @@ class Candidate {
     if (order_ > 0.0) return order <= order_ ? divergence_ : infinity;
     return rho_ * order * kOutward;
   }
-  /// Probability of an event on which divergence() does not hold.
+  /// Returns the probability of the event on which the bound divergence() does not hold.
   double failure() const { return failure_ + (curve_ ? curve_->failure() : 0.0); }
   double order() const { return order_; }
 
@@ -338,16 +342,17 @@ RepetitionBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_
   return q;
 }
 
+/// Implementation of Selection: the bounds that its constructor prepares.
 struct Selection::State {
   Stopping stopping;
   RepetitionBounds q;
   ProfileTable profile;
   std::array<Direction, 2> directions;  ///< for adding and for removing a unit of privacy
-  /// bounds under the condition that no training fails; only for Renyi divergences and q.failure >
-  /// 0
+  /// Bounds under the condition that the Renyi divergence holds in every training; used for
+  /// Selection::divergence() if q.failure > 0.
   std::array<Direction, 2> without_failure;
   std::size_t cells;
-  /// Renyi divergence of one training (Q) at each order computed so far
+  /// Cache of the Renyi divergences of one training (Q), by order.
   std::map<double, double> divergences;
   double failure = 0.0;
 
@@ -359,11 +364,12 @@ struct Selection::State {
     if (q.divergence && q.failure > 0.0) prepare_failure();
   }
 
-  /// Computes `without_failure` for a Q whose divergence does not hold with probability p. Such a Q
-  /// is a mixture (1 - p) Q0 + p Q1, where Q0 has the divergence. With f(x) = E[x^K], K the number
-  /// of trainings, no training is a run of Q1 with probability f(1 - p). Under this condition A is
-  /// a selection among runs of Q0, and their number has generating function f((1 - p) x) / f(1 -
-  /// p). Also sets `failure`, a bound on the probability that some training is a run of Q1.
+  /// Computes `without_failure` and `failure`, if the Renyi divergence of Q, one training with its
+  /// score, holds except with probability p. Such a Q is a mixture (1 - p) Q0 + p Q1, in which Q0
+  /// has the divergence. With f(x) = E[x^K], K the number of trainings, no training is a run of Q1
+  /// with probability f(1 - p). Under this condition the selection is among runs of Q0, and their
+  /// number has generating function f((1 - p) x) / f(1 - p). failure: bound on the probability that
+  /// some training is a run of Q1.
   void prepare_failure() {
     const double p_success = 1.0 - q.failure;
     failure = std::fmin(1.0, stopping.mean() * q.failure * kOutward);
@@ -404,8 +410,8 @@ struct Selection::State {
     return std::fmax(found.add, found.remove);
   }
 
-  /// Returns the Renyi divergence of this order [nats] of one training with its score (Q). Computed
-  /// once, because it takes long for some mechanisms.
+  /// Returns the Renyi divergence of this order [nats] of Q, one training with its score. It is
+  /// computed once per order, because it takes long for some mechanisms.
   double of_q(double order) {
     const auto [found, is_new] = divergences.try_emplace(order, 0.0);
     if (is_new) found->second = q.divergence(order);

@@ -45,7 +45,8 @@ struct RepetitionBounds {
   /// Function that returns a bound on the Renyi divergence of this order [nats] of Q, one training
   /// with its score, for adding and removing; infinite if no bound is known. May be empty.
   std::function<double(double order)> divergence = {};
-  /// Probability of an event on which `divergence` does not hold. `profile` includes it.
+  /// Probability of an event on which the bound `divergence` does not hold. The bounds of `profile`
+  /// include it.
   double failure = 0.0;
   std::vector<double> orders = {};  ///< Renyi orders at which to try `divergence`
 };
@@ -60,9 +61,9 @@ RepetitionBounds bounds_of(std::span<const RunSpending> candidates, std::uint64_
 /// hold for adding and for removing a unit of privacy.
 class Selection {
  public:
-  /// law: distribution of the number of trainings. q: privacy bounds of one training with its
-  /// score. cells: number of intervals into which the probability of a better score is divided.
-  /// More cells are slower and give slightly smaller bounds.
+  /// Prepares the bounds of a selection. law: distribution of the number of trainings. q: privacy
+  /// bounds of one training with its score. cells: number of intervals into which the probability
+  /// of a better score is divided; more are slower and give slightly smaller bounds.
   Selection(const StoppingLaw& law, RepetitionBounds q, std::size_t cells = 16384);
   explicit Selection(const TunedRun& run, std::uint64_t group = 1);
   ~Selection();
@@ -111,14 +112,14 @@ struct SelectionBudget {
   SelectionEpsilon whole;  ///< guarantee of the whole selection among candidates with this budget
 };
 
-/// Function that plans the training of every candidate for this budget. Returns what each will
-/// spend on its training and, if there is one, on its score.
+/// Function that plans the training of every candidate with the budget (epsilon, delta), and
+/// returns what each candidate spends: on its training and, if it has one, on its score.
 using PlanCandidates = std::function<std::vector<RunSpending>(double epsilon, double delta)>;
 
-/// Finds the budget of each candidate for which the whole selection is (epsilon, delta)-DP; the
+/// Finds how much each candidate may spend so that the whole selection is (epsilon, delta)-DP. The
 /// selection's epsilon is then at most 0.1 % below `epsilon`. Each candidate has a delta of 0.9
-/// delta / E[K], K the number of trainings. `plan` is called a few times; the guarantee is computed
-/// for what its last call returned. Throws std::domain_error if no budget fits.
+/// delta / E[K], with K the number of trainings. `plan` is called a few times; the guarantee is
+/// computed for what its last call returned. Throws std::domain_error if no budget fits.
 SelectionBudget calibrate_selection(const StoppingLaw& law, double epsilon, double delta,
                                     const PlanCandidates& plan, std::uint64_t group = 1);
 

@@ -60,8 +60,8 @@ class Curve {
     return std::fmax(0.0, curve_->grouped(order, kEntries));
   }
   double failure() const { return failure_; }
-  /// Returns whether nothing but a bound on Renyi divergences is known of the training, so that
-  /// privacy loss distributions do not apply.
+  /// Returns whether only a bound on Renyi divergences is known of the training. Privacy loss
+  /// distributions then do not apply.
   bool is_filtered() const {
     return tuned_ || std::holds_alternative<RenyiFilteredRun>(run_) ||
            std::holds_alternative<ZcdpFilteredRun>(run_);
@@ -105,8 +105,8 @@ double by_divergences(const std::vector<Curve>& curves, double delta) {
       .epsilon;
 }
 
-/// Returns epsilon at delta for all runs, computed from privacy loss distributions; infinite if one
-/// of the runs has no such distribution.
+/// Returns epsilon at delta for all trainings together, computed from privacy loss distributions;
+/// infinite if a training has no such distribution.
 double by_losses(std::span<const RunSpending> runs, double delta, std::uint64_t group) {
   Composition all{.group = group};
   for (const RunSpending& spending : runs) {

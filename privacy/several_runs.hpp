@@ -35,13 +35,13 @@ struct RenyiFilteredRun {
 struct ZcdpFilteredRun {
   double rho = 0.0;
 };
-/// Training that is known to be (epsilon, delta)-DP, and no more.
+/// Training of which only an (epsilon, delta) guarantee is known.
 struct StatedRun {
   double epsilon = 0.0, delta = 0.0;
 };
 
 struct RunSpending;
-/// Selection of the best of a random number of trainings (selection.hpp).
+/// Trainings of which only the best is released, out of a random number of them (selection.hpp).
 struct TunedRun {
   StoppingLaw law;
   /// Privacy that each candidate spends: one entry for the training of every candidate, and one for
@@ -50,13 +50,13 @@ struct TunedRun {
   std::vector<RunSpending> candidates;
 };
 
-/// Privacy that a training spends, for adding or removing one unit of privacy. The releases of a
-/// PlannedRun or ChosenRun are stated for single examples; the bounds of a filtered run or a
-/// StatedRun are for whole units.
+/// Privacy that one training spends, for adding or removing one unit of privacy. A PlannedRun or
+/// ChosenRun has releases that are stated for single examples, so a unit of several examples counts
+/// as a group; the bounds of a filtered run or a StatedRun are for whole units.
 struct RunSpending {
   std::variant<PlannedRun, ChosenRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun, TunedRun> run;
-  /// Probability of an additional event on which there is no guarantee, for example that the
-  /// sampler's rounding matters (PrivacyPlan::failure).
+  /// Probability of an event on which there is no guarantee, in addition to `run`; for example that
+  /// the rounding of the sampler matters.
   double failure = 0.0;
 };
 

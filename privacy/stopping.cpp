@@ -14,7 +14,8 @@ namespace cudp::privacy {
 namespace {
 
 constexpr double kTwo64 = 18446744073709551616.0;
-/// Limits of a StoppingLaw: eta is at most kMaxEta, gamma at least kMinGamma.
+/// Range of the parameters of a StoppingLaw that is supported: eta at most kMaxEta, gamma at least
+/// kMinGamma.
 constexpr double kMaxEta = 8.0, kMinGamma = 1e-7;
 
 void check_shape(double eta) {
@@ -33,8 +34,8 @@ void check_law(const StoppingLaw& law) {
                                 std::to_string(law.cap));
 }
 
-/// Returns P(K = k + 1) / P(K = k) of the distribution of StoppingLaw with the parameters eta and
-/// gamma.
+/// Returns P(K = k + 1) / P(K = k), with K the random number of trainings, by the formula of
+/// StoppingLaw.
 double ratio(double eta, double gamma, double k) { return (1.0 - gamma) * ((k + eta) / (k + 1.0)); }
 
 /// Returns P(K = k), with K the number of trainings, for k = 1 to law.cap, at index k - 1. The

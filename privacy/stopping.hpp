@@ -28,7 +28,8 @@ inline constexpr std::uint64_t kMaxRepetitions = std::uint64_t{1} << 17;
 /// probabilities.
 class Stopping {
  public:
-  /// Throws std::invalid_argument if eta, gamma or the cap is out of its range.
+  /// Computes the probabilities of this distribution. Throws std::invalid_argument if eta, gamma or
+  /// the cap is out of its range.
   explicit Stopping(const StoppingLaw& law);
 
   const StoppingLaw& law() const { return law_; }
@@ -40,11 +41,12 @@ class Stopping {
   /// Draws K, the number of trainings: maps 64 uniform random bits to a value of K.
   std::uint64_t draw(std::uint64_t bits) const;
 
-  /// Returns upper bounds on E[K u^(K - 1)] for each u in [0, 1], with K the random number of
-  /// trainings: the derivative of its generating function E[u^K].
+  /// Returns upper bounds on the derivative of the generating function E[u^K] of K, the random
+  /// number of trainings, at each u in [0, 1]: on E[K u^(K - 1)].
   std::vector<double> slopes_above(const std::vector<double>& u) const;
-  /// Returns lower bounds on E[K u^(K - 1)] for each u in [0, 1], with K the random number of
-  /// trainings; they are at most 1e-10 (relative) below those of slopes_above().
+  /// Returns lower bounds on the derivative of the generating function E[u^K] of K, the random
+  /// number of trainings, at each u in [0, 1]: on E[K u^(K - 1)]. They are at most 1e-10 (relative)
+  /// below those of slopes_above().
   std::vector<double> slopes_below(const std::vector<double>& u) const;
   /// Returns a lower bound on E[u^K], the generating function of K, the random number of trainings,
   /// at u.
@@ -54,9 +56,9 @@ class Stopping {
   std::vector<double> slopes(const std::vector<double>& u, double factor) const;
 
   StoppingLaw law_;
-  /// entry k: P(K = k + 1), K the number of trainings, in units of 2^-64, modulo 2^64
+  /// Entry k: P(K = k + 1) in units of 2^-64, modulo 2^64, with K the number of trainings.
   std::vector<std::uint64_t> weights_;
-  /// Entry k: the largest value of 64 random bits that draw() maps to a K <= k + 1.
+  /// Entry k: the largest value of the 64 random bits that draw() maps to a K <= k + 1.
   std::vector<std::uint64_t> last_;
   bool certain_ = false;  ///< whether there is always exactly one training
   double mean_ = 1.0;

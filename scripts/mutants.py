@@ -230,7 +230,7 @@ def compile_ptx(source, change, to):
             skip = w in ("-o", "-MT", "-MF", "-x")
             continue
         kept.append(w.replace(str(ROOT), str(sources)) if w.startswith(("-I" + str(ROOT), str(ROOT))) and "/build" not in w else w)
-    architecture = 90 if "arch=compute_90" in command["command"] else 80
+    architecture = 90 if any("arch=compute_90" in w for w in words) else 80
     subprocess.run([*kept, "-ptx", f"-arch=compute_{architecture}", "-o", str(to)], check=True, cwd=directory)
 
 

@@ -6,9 +6,9 @@
 
 namespace cudp::CUDP_SIMD {
 
-/// Reads rows of a CodedRows table, one row at a time. Such a row is stored as its numeric features
-/// (numbers) and the indices of the one-hot features that are 1 (codes). Code: the unsigned integer
-/// type that stores one code; its size is CodedRows::code_bytes.
+/// Decodes a row of a CodedRows table in host code. A stored row has the values of its numeric
+/// features ("numbers") and the indices of its one-hot features that are 1 ("codes"). Code: the
+/// unsigned integer type in which the table stores a code.
 template <class Code>
 struct CodedRow {
   explicit CodedRow(const CodedRows& r)

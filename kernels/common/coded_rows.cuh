@@ -9,8 +9,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Reads one stored row of a CodedRows table: the values of its numeric features (numbers), and the
-/// indices of the one-hot features that are 1 (codes).
+/// Decodes a row of a CodedRows table in device code. A stored row has the values of its numeric
+/// features ("numbers") and the indices of its one-hot features that are 1 ("codes").
 struct CodedRecord {
   const CodedRows& rows;
   const std::uint32_t* words;

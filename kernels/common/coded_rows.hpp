@@ -31,8 +31,8 @@ constexpr std::int64_t coded_row_bytes(int numbers, int codes, int code_bytes) {
   const std::int64_t bytes = std::int64_t{4} * (numbers + 1) + std::int64_t{code_bytes} * codes;
   return (bytes + 3) / 4 * 4;
 }
-/// Returns the size of a code [bytes]: the fewest bytes that can store a whole number in
-/// 0..features.
+/// Returns the size of a code (the index of a feature) in a table with `features` features: the
+/// fewest bytes that can store a whole number in 0..features.
 constexpr int bytes_of_code(int features) {
   return features <= 0xff ? 1 : features <= 0xffff ? 2 : 4;
 }

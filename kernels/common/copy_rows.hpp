@@ -3,9 +3,9 @@
 
 namespace cudp {
 
-/// Copies one row per example, to[e, i] = rows[e, i] for i < columns, for every example e of the
-/// micro-batch. (It has fewer examples than its capacity if the batch ends.) Arrays: rows
-/// [capacity, columns]; to [capacity, to_stride].
+/// Kernel that copies one row per example to an array with another distance between rows: to[e, i]
+/// = rows[e, i] for i < columns, for the examples e of a micro-batch. Arrays: rows [capacity,
+/// columns]; to [capacity, to_stride].
 struct CopyRows {
   Batch batch;
   const float* rows;

@@ -9,8 +9,9 @@ struct Pixel {
   int channel, y, x;
 };
 
-/// Layout of one example's activations (Planes) with precomputed inverses, so that the index of a
-/// pixel is converted to channel, row and column without a division.
+/// Layout of one example's activations (Planes) that also converts the index of a pixel to its
+/// channel, row and column. It does so without divisions, which are slow on a GPU: the inverses of
+/// width and height are computed once.
 struct CountedPlanes : Planes {
   AnyDivisor by_width;
   AnyDivisor by_height;

@@ -5,9 +5,9 @@
 
 namespace cudp {
 
-/// Divisor n > 1 with its precomputed inverse, so that quotient() needs no division instruction.
-/// Example: to convert the index of a pixel to its row and column, the index is divided by the
-/// number of columns.
+/// A number n > 1 by which kernels divide often, with its precomputed inverse: quotient()
+/// multiplies instead of dividing, which is slow on a GPU. It is exact for dividends whose product
+/// with n is below 2^32; AnyDivisor is exact for all, but slower.
 struct Divisor {
   int n = 1;
   std::uint32_t inverse = 0;  ///< 2^32 / n, rounded up
@@ -22,8 +22,9 @@ CUDP_HD int quotient(int at, const Divisor& d) {
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(at)) * d.inverse) >> 32);
 }
 
-/// Divisor n > 0 with its precomputed inverse, to divide any non-negative int without a division
-/// instruction. It takes two instructions more than a Divisor, which supports a smaller range.
+/// A number n > 0 by which kernels divide often, with its precomputed inverse: quotient()
+/// multiplies instead of dividing. Unlike Divisor, it is exact for every non-negative int, but
+/// takes two instructions more.
 struct AnyDivisor {
   int n = 1;
   int shift = 0;                                   ///< smallest with 2^shift >= n

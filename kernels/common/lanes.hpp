@@ -25,6 +25,8 @@
 
 namespace cudp {
 
+/// The `lanes` type for code that computes one element at a time, e.g. one CUDA thread. Functions
+/// that take a lanes type L are written once for it and for VecLanes, a whole SIMD register.
 struct ScalarLanes {
   using F = float;
   using I = std::int32_t;

@@ -21,8 +21,8 @@ struct LaunchShape {
   std::size_t shared_bytes = 0;
 };
 
-/// Shared memory that a thread block may use on every GPU without a change of the kernel's limit
-/// [bytes].
+/// Shared memory that a kernel may use on every GPU by default [bytes]. For more, the host has to
+/// raise the kernel's limit first (cudaFuncSetAttribute).
 inline constexpr std::size_t kAlwaysShared = std::size_t{48} * 1024;
 
 /// Limits of a GPU on which the choice of a launch shape (grid, block and shared memory) depends.
@@ -31,10 +31,9 @@ struct DeviceLimits {
   std::size_t shared_bytes = kAlwaysShared;  ///< largest amount that a block may request [bytes]
 };
 
-/// Micro-batch: examples first, first + 1, ..., first + capacity - 1 of a batch. The host does not
-/// know how many examples the batch has; that number, *count, is in device memory. Examples from
-/// index *count on do not exist: blocks that have only such examples return at once, and such
-/// examples affect no result.
+/// Micro-batch: the part of a batch that one kernel launch processes, examples first, first + 1,
+/// ..., first + capacity - 1. The number of examples of the whole batch, *count, is in device
+/// memory; the host does not know it. Kernels skip examples from index *count on.
 struct Batch {
   const std::uint32_t* count;  ///< number of examples drawn, in device memory
   std::int32_t first;

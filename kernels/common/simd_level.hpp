@@ -4,8 +4,8 @@
 
 namespace cudp {
 
-/// Instruction sets that kernels are compiled for. `baseline` is SSE2 on x86-64 and plain vectors
-/// on other processors.
+/// Instruction sets for which the CPU's kernels are compiled; the best that the processor supports
+/// is chosen at run time. `baseline` is SSE2 on x86-64 and plain vectors on other processors.
 enum class SimdLevel { baseline, avx2, avx512 };
 
 /// Returns the best SIMD level that both this build and this processor support. If the environment

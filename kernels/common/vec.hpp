@@ -17,7 +17,8 @@
 
 namespace cudp::CUDP_SIMD {
 
-/// kLanes: number of floats in a SIMD register. kRegisters: number of SIMD registers.
+/// Sizes of the instruction set (SIMD level) that this file is compiled for. kLanes: number of
+/// floats in a SIMD register. kRegisters: number of SIMD registers.
 #if defined(__AVX512F__)
 inline constexpr int kLanes = 16;
 inline constexpr int kRegisters = 32;
@@ -54,9 +55,9 @@ CUDP_INLINE Vec broadcast(float x) { return x - Vec{}; }
 CUDP_INLINE VecU broadcast_u(std::uint32_t x) { return x - VecU{}; }
 
 #if defined(__AVX512F__)
-/// Returns the bits of a mask register, with zeros above them. Written in assembly, because GCC 12
-/// sometimes keeps a converted mask on the stack, where it stores 16 bits and loads 32. (Seen with
-/// -fsanitize=thread: examples were counted that had not been drawn.)
+/// Converts a mask register to an integer; the bits above the mask are zero. Written in assembly,
+/// because GCC 12 sometimes stores a mask as 16 bits and reads back 32, with garbage above. (Seen
+/// with -fsanitize=thread: examples were counted that had not been drawn.)
 CUDP_INLINE unsigned bits_of(__mmask8 mask) {
   unsigned bits = 0;
   asm("kmovb %1, %0" : "=r"(bits) : "k"(mask));

@@ -6,6 +6,8 @@
 
 namespace cudp::CUDP_SIMD {
 
+/// The `lanes` type for code that computes a SIMD register of elements at a time. Functions that
+/// take a lanes type L are written once for it and for ScalarLanes, a single element.
 struct VecLanes {
   using F = Vec;
   using I = VecI;

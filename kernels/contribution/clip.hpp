@@ -69,8 +69,9 @@ struct Accept {
   float* factors;
 };
 
-/// Writes norms[batch.first + e] = norm of the gradient of example e of this micro-batch, or 0 if
-/// that norm is not finite.
+/// Kernel that stores the gradient norms of a micro-batch, for importance sampling:
+/// norms[batch.first + e] = norm of the gradient of example e, or 0 if that norm is not finite. The
+/// squared norm is the sum of part_count rows of parts [., capacity].
 struct Norms {
   Batch batch;
   const float* parts;

@@ -34,9 +34,9 @@ struct CoordinateSettings {
   bool operator==(const CoordinateSettings&) const = default;
 };
 
-/// Limit on the norm of m / scale. Coordinate-wise clipping subtracts the mean gradient m and
-/// divides by scale, (g - m) / scale for a gradient g. The norm is limited because the rounding
-/// error of (g - m) / scale grows with it.
+/// Largest norm of m / scale in coordinate-wise clipping, which turns a gradient g into (g - m) /
+/// scale, with the gradients' mean m. The means are made smaller if the norm is larger, because the
+/// rounding error of (g - m) / scale grows with it.
 inline constexpr double kLargestShift = 4.0;
 
 /// Parameters of one epoch of importance sampling, in which an example is drawn with a probability
@@ -50,8 +50,8 @@ struct ImportanceRule {
   bool operator==(const ImportanceRule&) const = default;
 };
 
-/// An example adds its gradient, clipped to the step's clipping norm (StepScalars::clip_norm). An
-/// example whose gradient is not finite adds nothing.
+/// What an example adds to a step's sum in DP-SGD: its gradient, clipped to the step's clipping
+/// norm (StepScalars::clip_norm). An example whose gradient is not finite adds nothing.
 struct ClippedGradient {
   Clipping kind = Clipping::flat;
   float stability = ClipSettings{}.stability;  ///< used by Clipping::automatic only
@@ -61,18 +61,18 @@ struct ClippedGradient {
   ClipSettings at(float clip_norm) const { return {kind, clip_norm, stability}; }
 };
 
-/// An example adds, with importance sampling, its gradient divided by the gradient's norm (a vector
-/// of norm 1) if it is accepted; otherwise nothing. ImportanceRule determines the probability of
-/// acceptance.
+/// What an example adds to a step's sum with importance sampling: if it is accepted, its gradient
+/// divided by the gradient's norm, which is a vector of norm 1; otherwise nothing. ImportanceRule
+/// determines the probability of acceptance.
 struct AcceptedDirection {
   bool operator==(const AcceptedDirection&) const = default;
 };
 
-/// Coordinate-wise adaptive clipping (AdaCliP): an example adds w = (gradient - m) / scale, clipped
-/// to norm 1 (so StepScalars::clip_norm is 1). The vectors m and scale are estimates of each
-/// gradient coordinate's mean and spread. The noisy sum W of all w is transformed back to an
-/// estimate of the mean gradient, g~ = scale * W / b + m, with b the expected batch size. Then m
-/// and scale are updated with g~.
+/// What an example adds to a step's sum with coordinate-wise adaptive clipping (AdaCliP): w =
+/// (gradient - m) / scale, clipped to norm 1 (StepScalars::clip_norm is 1). The vectors m and scale
+/// estimate each gradient coordinate's mean and spread. After the step, the noisy sum W of all w is
+/// transformed back to an estimate of the mean gradient, g~ = scale * W / b + m, with b the
+/// expected batch size, and g~ updates m and scale.
 struct TransformedGradient {
   CoordinateSettings coordinates;
   bool operator==(const TransformedGradient&) const = default;
@@ -83,21 +83,21 @@ struct TransformedGradient {
   }
 };
 
-/// Each of these two functions throws std::invalid_argument if a member of the settings is out of
-/// range.
+/// These two functions throw std::invalid_argument if a member of the settings is out of range.
 void validate(const CoordinateSettings& settings);
 void validate(const ImportanceRule& rule);
 
 using Contribution = std::variant<ClippedGradient, AcceptedDirection, TransformedGradient>;
 
-/// Bounds on the vector that any one possible example adds to a step's sum.
+/// Bounds that hold for the vector that any example, whatever its data, adds to a step's sum.
 struct ContributionBound {
   double norm;  ///< largest L2 norm, before rounding
   /// Power of two to whose multiples every number of the vector is rounded; it depends on `norm`
   /// only.
   double grid;
-  /// Coordinate-wise clipping, which clips (gradient - m) / scale: bound on the norm of m / scale,
-  /// as a multiple of `norm`. 0 for other kinds of contribution.
+  /// Bound on the norm of m / scale, as a multiple of `norm`, for coordinate-wise clipping, which
+  /// clips (gradient - m) / scale. 0 for other kinds of contribution. The rounding error of
+  /// (gradient - m) / scale grows with it.
   double shift;
 };
 

@@ -7,9 +7,10 @@
 
 namespace cudp {
 
-/// First pass over the parameters for coordinate-wise clipping. m_j = mean[j] and s_j =
-/// deviation[j] are the mean and the standard deviation of coordinate j of the gradient. For the
-/// coordinates j of thread block k: parts[2 k] = sum of s_j, parts[2 k + 1] = sum of m_j^2 / s_j.
+/// Kernel, first of two, that prepares coordinate-wise clipping for a step: computes partial sums
+/// over the parameters, which CoordinateArrays adds up. With m_j = mean[j] and s_j = deviation[j],
+/// the mean and the standard deviation of coordinate j of the gradient, thread block k writes
+/// parts[2 k] = sum of s_j and parts[2 k + 1] = sum of m_j^2 / s_j over its coordinates j.
 struct CoordinateSums {
   const std::uint32_t* active;  ///< if *active is 0, no step runs and the kernel does nothing
   const float* mean;
@@ -17,13 +18,14 @@ struct CoordinateSums {
   std::int64_t n;
   double* parts;  ///< [2 blocks], written: the partial sums
 };
-/// Second pass over the parameters for coordinate-wise clipping. Adds up the `count` pairs of
-/// partial sums that CoordinateSums wrote, which gives the scale of each coordinate. Writes four
-/// arrays [n]: centre (the number that is subtracted from each gradient coordinate), inverse = 1 /
-/// scale, square = 1 / scale^2 and product = centre / scale^2.
+/// Kernel, second of two, that prepares coordinate-wise clipping for a step. Adds up the `count`
+/// pairs of partial sums that CoordinateSums wrote, which determine the scale of each coordinate.
+/// Then writes four arrays [n] that the layers' kernels read: centre (the number that is subtracted
+/// from each gradient coordinate), inverse = 1 / scale, square = 1 / scale^2 and product = centre /
+/// scale^2.
 struct CoordinateArrays {
-  /// If *active is 0, the kernel does nothing: either there is no step to run, or an interrupted
-  /// step still needs its arrays.
+  /// Whether the step runs (not 0). If 0, the kernel does nothing: there is no step to run, or an
+  /// interrupted step still needs its arrays.
   const std::uint32_t* active;
   const float* mean;
   const float* deviation;
@@ -36,16 +38,16 @@ struct CoordinateArrays {
   float* square;
   float* product;
 };
-/// A dense layer for LayerShifts: its n parameters start at index `first` of the network's
-/// parameters. group: index of the layer among the layers with parameters.
+/// Position of a dense layer's n parameters among those of the network, for LayerShifts. first:
+/// index of the first one. group: index of the layer among the layers with parameters.
 struct LayerShift {
   std::int64_t first;
   std::int64_t n;
   int group;
 };
-/// Computes for `count` dense layers at once shifts[group] = sum of (centre / scale)^2 over the
-/// layer's parameters. That is the squared norm of the part centre / scale of (gradient - centre) /
-/// scale, which is the same for all examples.
+/// Kernel for coordinate-wise clipping that computes, for `count` dense layers at once,
+/// shifts[group] = sum of (centre / scale)^2 over the layer's parameters. That is the squared norm
+/// of the part of (gradient - centre) / scale that is the same for all examples.
 struct LayerShifts {
   static constexpr int kMax = 32;
   const float* centre = nullptr;

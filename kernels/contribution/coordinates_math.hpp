@@ -35,8 +35,8 @@ CUDP_HD CoordinateScale coordinate_scale(double deviations, double ratios) {
           shift > kLargestShift ? static_cast<float>(kLargestShift / shift) : 1.0f};
 }
 
-/// Coordinate-wise clipping: arrays for the transform w = (g - mean) * inverse of a gradient g
-/// before it is clipped. Both have one element per parameter, in the order of the parameters. Null
+/// The transform w = (g - mean) * inverse of a gradient g before it is clipped (coordinate-wise
+/// clipping). Both arrays have one element per parameter, in the order of the parameters. Null
 /// pointers mean that there is no transform, w = g.
 struct Transform {
   const float* mean = nullptr;     ///< mean m_j of coordinate j, times CoordinateScale::shrink

@@ -24,14 +24,14 @@ inline constexpr double kTwo32 = 0x1p32;
 /// are negligible.
 inline constexpr float kMinDirection = 0x1p-40f;
 
-/// Returns the estimated gradient norm of an example, to which its probability to be drawn in the
-/// first stage of importance sampling is proportional. norm: the norm of its gradient when that was
-/// last computed. The estimate is k max(min(norm, C), g_L), but never so large that the probability
-/// exceeds 1, with k, g_L and C the members multiple, min_norm and clip of r.
+/// Returns the estimated gradient norm of an example, k max(min(norm, C), g_L), to which its
+/// probability to be drawn in the first stage of importance sampling is proportional. norm: norm of
+/// its gradient when that was last computed. k, C and g_L are r.multiple, r.clip and r.min_norm.
+/// The estimate is capped where the probability reaches 1.
 ///
-/// Why the probability is capped (the DPIS paper assumes K > k b C instead): otherwise the weighted
-/// gradient of an example that is drawn with certainty could exceed K / N, and the paper's theorem
-/// would not apply. b: expected batch size; N: number of examples; K: sum of their norms.
+/// Why it is capped (the DPIS paper assumes K > k b C instead): otherwise the weighted gradient of
+/// an example that is drawn with certainty could exceed K / N, and the paper's theorem would not
+/// apply. b: expected batch size; N: number of examples; K: sum of their norms.
 CUDP_HD double importance_estimate(const ImportanceRule& r, float norm) {
   const double seen = norm < r.clip ? static_cast<double>(norm) : r.clip;  // NaN: C
   const double estimate = r.multiple * (seen > r.min_norm ? seen : r.min_norm);
@@ -47,7 +47,8 @@ CUDP_HD std::uint64_t candidate_threshold(const ImportanceRule& r, float norm) {
   return q < kTwo32 ? static_cast<std::uint64_t>(q) : std::uint64_t{1} << 32;
 }
 
-/// Values with which an example was drawn in the first stage of importance sampling.
+/// Estimate and threshold with which an example was drawn in the first stage of importance
+/// sampling; the second stage needs them to correct the probability.
 struct SeenNorm {
   double estimate;   ///< importance_estimate() of the norm that was last computed for it
   double threshold;  ///< candidate_threshold() of the same norm

@@ -111,9 +111,9 @@ struct ScatterLoad {
   ComplexFloat* out;  ///< written: padded images [planes, rows, columns]
 };
 
-/// Multiplies the Fourier transform of each image by the Fourier transforms of 8 wavelets. If level
-/// is 1, adds the four quarters of each product; in the inverse transform this keeps every other
-/// pixel of the image, in both directions.
+/// Multiplies the Fourier transform of each image by those of 8 wavelets, which filters the image.
+/// If level is 1, also adds up the four quarters of each product: this halves the image's rows and
+/// columns (every other pixel is kept).
 struct ScatterFilter {
   /// Fourier transforms of the images, [images, rows << level, columns << level]. At level 1 they
   /// have twice as many rows and columns as the output.

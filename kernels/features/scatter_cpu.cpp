@@ -9,7 +9,7 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Arrays in the working memory of the scattering transform. Complex images have rows of `columns +
+/// Arrays of the scattering transform in its working memory. Complex images have rows of `columns +
 /// 1` numbers: an odd stride, so that the numbers of a column are spread over the cache's sets.
 struct Work {
   Vec* image;
@@ -65,8 +65,9 @@ void load_planes(const Scatter& s, Vec* image) {
     gather_planes(s, image, [floats = s.floats](std::int64_t i) { return floats[i]; });
 }
 
-/// Applies the low-pass filter to one line (row or column) of n numbers. Writes out[i step] for i <
-/// 8 blocks.
+/// Applies the low-pass filter to one line (row or column) of n numbers, and keeps every fourth
+/// result only. Writes 8 * blocks results, at a distance of `step`: out[0], out[step], ... table:
+/// the filter's matrix, ScatterTables::low_rows or low_columns.
 CUDP_INLINE void low_pass_line(const Vec* in, int n, const float* table, int blocks, Vec* out,
                                std::int64_t step) {
   for (int b = 0; b < blocks; ++b) {
@@ -82,8 +83,8 @@ CUDP_INLINE void low_pass_line(const Vec* in, int n, const float* table, int blo
   }
 }
 
-/// Applies the low-pass filter along the rows of w.low, which is already filtered along columns,
-/// and writes channel `channel` of every plane.
+/// Applies the low-pass filter along the rows of w.low, which low_pass() has filtered along its
+/// columns. Writes the result to s.out, as feature channel `channel` of every plane.
 void finish_channel(const Scatter& s, const Work& w, int level, int channel) {
   const ScatterTables& t = *s.tables;
   const int columns = t.columns[level];
@@ -148,11 +149,11 @@ void transform_image(const Scatter& s, const Work& w, Complex* spectrum) {
     }
 }
 
-/// Computes |image * wavelet| at every 2^level-th pixel, and writes its low-pass-filtered channel.
-/// spectrum and psi are the Fourier transforms of image and wavelet. Keeps the modulus in w.image
-/// if `keep`. Subsampling to every other pixel adds the quarters of the spectrum. The inverse
-/// transform is a forward transform with real and imaginary parts swapped, which has the same
-/// modulus.
+/// Computes one wavelet's feature: |image * wavelet| at every 2^level-th pixel, low-pass filtered,
+/// as feature channel `channel`. spectrum and psi are the Fourier transforms of image and wavelet.
+/// If `keep`, leaves the unfiltered modulus in w.image. Subsampling to every other pixel adds the
+/// quarters of the spectrum. The inverse transform is a forward transform with real and imaginary
+/// parts swapped, which has the same modulus.
 void wavelet(const Scatter& s, const Work& w, const Complex* spectrum, const float* psi, int level,
              int channel, bool keep) {
   const ScatterTables& t = *s.tables;

@@ -9,16 +9,16 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Number of a row's first cache lines that are prefetched. The hardware prefetches the lines that
-/// follow.
+/// Number of cache lines that are prefetched from the start of a row; the hardware prefetches the
+/// rest.
 constexpr std::int64_t kLines = 16;
 constexpr std::int64_t kLine = 64;  ///< size of a cache line [bytes]
-/// The |x|^2 of a row is summed in float32 within blocks of this many numbers
-/// (kCpuArithmetic.norm_block); a multiple of 2 kLanes.
+/// Number of floats whose squares are added in float32 before the sum is added to |x|^2; it bounds
+/// the rounding error (kCpuArithmetic.norm_block). A multiple of 2 kLanes.
 constexpr int kNormBlock = 1024;
 
-/// Returns number(0), ..., number(n - 1), 0 < n < kLanes, followed by zeros. Does not call number()
-/// for larger arguments. Number: type of the function number().
+/// Makes a SIMD register of the n numbers number(0), ..., number(n - 1), 0 < n < kLanes, followed
+/// by zeros. number() is not called for larger arguments. Number: type of the function number().
 template <class Number>
 CUDP_INLINE Vec first_numbers(int n, Number number) {
   float x[kLanes] = {};
@@ -26,8 +26,8 @@ CUDP_INLINE Vec first_numbers(int n, Number number) {
   return load(x);
 }
 
-/// Rows of floats. numbers(x) loads kLanes features from x, first(x, n) only the first n of them,
-/// followed by zeros.
+/// Reads rows of features that are stored as floats. numbers(x) loads kLanes features from address
+/// x; first(x, n) loads n of them, followed by zeros.
 struct FloatRows {
   explicit FloatRows(const DenseLinear& a) : rows(a.floats), features(a.features) {}
   const float* row(std::uint32_t example) const { return rows + std::int64_t{example} * features; }
@@ -44,8 +44,8 @@ struct FloatRows {
   std::int64_t features;
 };
 
-/// Rows of bytes, which are converted to features, scale * byte + shift. It has the same functions
-/// as FloatRows.
+/// Reads rows of features that are stored as bytes; a feature is scale * byte + shift. It has the
+/// same functions as FloatRows.
 struct ByteRows {
   explicit ByteRows(const DenseLinear& a)
       : rows(a.bytes), features(a.features), scale(a.scale), shift(a.shift) {}

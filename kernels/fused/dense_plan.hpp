@@ -21,9 +21,9 @@ inline constexpr int kFusedParameters = 80'000;
 /// but the last are followed by an activation function.
 inline constexpr int kMaxDenseLayers = 5;
 
-/// Number of consecutive examples that a thread block is assigned before the next block gets its
-/// own (round-robin). Because it is more than 1, a small batch occupies fewer blocks; each block
-/// has to read all weights and write a whole sum.
+/// Number of consecutive examples that a thread block is assigned at a time; blocks take turns. It
+/// is more than 1 so that a small batch occupies fewer blocks, because each block has to read all
+/// weights and write a whole sum.
 inline constexpr int kTileExamples = 4;
 
 /// Largest number of examples that a thread block processes at once: one per lane of a warp.

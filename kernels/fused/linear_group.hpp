@@ -22,12 +22,13 @@ CUDP_INLINE std::int64_t count_of(VecI mask) {
   return n;
 }
 
-/// Values of kLanes rows of a table, one row per SIMD lane. They are computed for all these rows
-/// before any of the rows is added to the gradient sum.
+/// Values that are computed for kLanes rows of a table, one row per SIMD lane, before their
+/// gradients are added to the sum. A row's gradient is the derivative of the loss times the row.
 struct LinearGroup {
   alignas(64) float square[kLanes];  ///< |x|^2 of the row x
   alignas(64) float label[kLanes];   ///< label 0 or 1, or the target
-  /// Derivative of the loss times clip factor, divided by the sum's grid.
+  /// Derivative of the loss times clip factor, divided by the sum's grid step: a row x adds scaled
+  /// x, rounded, to the sums of integers.
   alignas(64) float scaled[kLanes];
   /// Clip factor times the weight of the row's class.
   alignas(64) float factor[kLanes];
@@ -100,8 +101,8 @@ CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, Gr
   facts.finite += live;
 }
 
-/// Returns the example's target if the loss has targets, otherwise its class label (0 or 1) as a
-/// float.
+/// Returns the label that the loss of an example needs: the target if the loss has targets,
+/// otherwise the class (0 or 1), as a float.
 CUDP_INLINE float label_of(const LinearExamples& a, std::uint32_t example) {
   return a.targets != nullptr ? a.targets[example] : static_cast<float>(a.labels[example]);
 }
@@ -112,8 +113,9 @@ CUDP_INLINE void prefetch_label(const LinearExamples& a, std::uint32_t example) 
     __builtin_prefetch(a.labels + example);
 }
 
-/// Ends a call: adds bias_unit, the sum of the bias's gradients, to *a.bias_unit. Adds `facts`, the
-/// losses, gradient norms and counts, to *a.facts unless that pointer is null.
+/// Ends a call of a linear model's kernel: adds bias_unit, the sum of the bias's gradients, to
+/// *a.bias_unit, and `facts`, the losses, gradient norms and counts, to *a.facts unless that
+/// pointer is null.
 CUDP_INLINE void finish(const LinearExamples& a, std::uint32_t bias_unit, const GroupFacts& facts) {
   *a.bias_unit += static_cast<std::int32_t>(bias_unit);
   if (a.facts == nullptr) return;

@@ -11,9 +11,9 @@ namespace cudp {
 /// magnitude up to kMaxUnits = 2^22 to a 32-bit sum, which must not overflow.
 inline constexpr int kMaxLinearExamples = 256;
 
-/// Totals over a batch, which are private: sums of loss and gradient norm over examples with finite
-/// gradients, the number of examples whose gradient was clipped, and the number of examples whose
-/// gradient is not finite. `loss` and `norm` have the same unit.
+/// Statistics of a batch, which are private: sums of loss and gradient norm over examples with
+/// finite gradients, the number of examples whose gradient was clipped, and the number of examples
+/// whose gradient is not finite. `loss` and `norm` are both multiples of kTallyUnit.
 struct LinearFacts {
   std::int64_t loss = 0;  ///< multiples of kTallyUnit
   std::int64_t norm = 0;

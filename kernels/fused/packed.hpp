@@ -12,9 +12,9 @@
 
 namespace cudp::fused {
 
-/// Byte offsets in the packed copy of the parameters, the copy in the order and number formats in
-/// which a fused kernel reads them. The offsets do not depend on the number of examples per block.
-/// P: the kernel's Plan, its layout for one network.
+/// Layout of the packed copy of a network's parameters, in the order and number formats in which a
+/// fused kernel reads them. Most members are byte offsets in the copy. After the parameters come
+/// tables of pixel offsets. P: the kernel's Plan, its layout for one network.
 template <class P>
 struct Packed {
   static constexpr int kConvolutions = P::kConvolutions;
@@ -26,8 +26,8 @@ struct Packed {
     return at;
   }
   static constexpr int kSplitBytes = weights(kConvolutions) + (P::kAll ? kDense.weight_bytes() : 0);
-  /// Distance from the high to the low part of a weight that is stored as the sum of two fp16
-  /// numbers [bytes].
+  /// Distance from the high part of a weight to its low part, if the weight is stored as the sum of
+  /// two fp16 numbers [bytes].
   static constexpr int kLow = kSplitBytes;
   static constexpr int kHidden = P::kAll ? weights(kConvolutions) : 2 * kSplitBytes;
   static constexpr int kLast = 2 * kSplitBytes + (P::kAll ? 0 : kDense.weight_bytes());
@@ -39,11 +39,12 @@ struct Packed {
   // Offsets of a convolution's index tables, in 16-bit numbers.
   struct Tables {
     int x = 0, dy = 0, pixel = 0;  ///< [slots], one entry per output pixel
-    /// Offset of a table [steps]: for each step of a product, the distance in the input from a
-    /// pixel's first 16-byte chunk to the chunk that the step reads.
+    /// Table with one entry for each step (16 summands) of the convolution's product: the distance
+    /// from the first 16-byte chunk of a pixel's input to the chunk that the step reads.
     int step = 0;
-    /// Offsets of three tables [phases][back_slots] with one entry per input pixel: the pixel's
-    /// offset in the outputs' gradient dy, its offset in the input, and its index.
+    /// Three tables [phases][back_slots] for the gradient of the input, with one entry per input
+    /// pixel: its offset in the outputs' gradient dy, its offset in the input, and its index.
+    /// phases, back_slots: see ConvStage.
     int back_dy = 0, back_x = 0, back_pixel = 0;
     int end = 0;
   };
@@ -69,9 +70,9 @@ struct Packed {
   static constexpr int kTableSize = tables(kConvolutions - 1).end;
   static constexpr int kBytes = round_up_to(kTables + 2 * kTableSize, kBanks);
 
-  /// Returns the byte offset in the packed copy of one weight of convolution i: the one for output
-  /// channel co, kernel tap `tap`, and number n (0 to 7) of input chunk `chunk`. A chunk is eight
-  /// fp16 numbers of the input.
+  /// Returns the byte offset of a weight of convolution i in the packed copy. co: output channel.
+  /// tap: position of the kernel. chunk, n: the weight's input, the n-th number (0 to 7) of an
+  /// input chunk of eight fp16 numbers.
   static constexpr int weight_at(int i, int co, int tap, int chunk, int n) {
     const ConvStage s = P::stage(i);
     return weights(i) + s.weight_chunk(tap * s.tap_steps() + chunk / 2, chunk % 2, co) * kChunk +
@@ -110,8 +111,8 @@ struct Packed {
     return to;
   }
 
-  /// Returns the initial content of the packed copy: the index tables, and zeros for all
-  /// parameters.
+  /// Returns the packed copy before the first step: the tables of pixel offsets, which never
+  /// change, and zeros in place of all parameters.
   static std::vector<unsigned char> image() {
     std::vector<unsigned char> bytes(kBytes, 0);
     const auto put = [&](int at, int value) {

@@ -16,8 +16,8 @@
 
 namespace cudp::fused {
 
-/// Which matrix products have operands that are split into sums of two fp16 numbers, which gives
-/// about 22 bits. forward: those of convolutions in the forward pass, so that max pools choose the
+/// Which matrix products split each operand into the sum of two fp16 numbers, about 22 bits, for
+/// more accuracy. forward: those of convolutions in the forward pass, so that max pools choose the
 /// same pixels as in float32. all: every product.
 enum class Split { forward, all };
 
@@ -35,16 +35,17 @@ inline constexpr int kBanks = 128;
 inline constexpr int kMaxShared = 227 * 1024;
 /// Maximum number of convolutions of a network for which a fused kernel can be compiled.
 inline constexpr int kMaxConvolutions = 3;
-/// Maximum number of slots, positions in the order of an image's pixels (SlotOrder).
+/// Largest number of slots of an image (SlotOrder): positions in the order in which its pixels are
+/// processed.
 inline constexpr int kMaxSlots = 256;
-/// Value of a slot without a pixel (SlotOrder).
+/// Entry of SlotOrder::pixel for a slot to which no pixel is assigned.
 inline constexpr std::uint16_t kNone = 0xffff;
 
 constexpr int round_up_to(int n, int to) { return (n + to - 1) / to * to; }
 constexpr int quotient_up(int n, int by) { return (n + by - 1) / by; }
 
-/// A convolution with the activation and the pool that follow it, and its layout in shared memory.
-/// Only those outputs are computed that a later layer reads.
+/// Sizes of a convolution with the activation and the pool that follow it, and its layout in shared
+/// memory. lay_out() chooses the layout. Outputs that no later layer reads are not computed.
 struct ConvStage {
   int channels = 0, height = 0, width = 0;
   int out = 0, kernel = 1, stride = 1, pad = 0, pool = 1;
@@ -55,12 +56,12 @@ struct ConvStage {
   // Input in shared memory, in planes of 16-byte chunks: chunk `row y + x` has the numbers of
   // output pixel (y, x)'s first tap; other taps are fixed distances away.
   bool is_taps = false;  ///< a chunk is a kernel row (all channels), not 8 channels of a pixel
-  /// Distance in shared memory between rows of the padded input [16-byte chunks]. Unless is_taps,
-  /// these are rows of the same phase, `stride` apart in the image.
+  /// Distance in shared memory between rows of the padded input [16-byte chunks]. With a stride,
+  /// unless is_taps, these are rows of the same phase, whose distance in the image is `stride`.
   int line = 0;
-  /// The input of a convolution with a stride is stored by phase (row and column modulo the
-  /// stride). Distance in shared memory between the first rows (phase_line), or the first columns
-  /// (phase_column), of consecutive phases [16-byte chunks].
+  /// Distance in shared memory between the first rows (phase_line), or the first columns
+  /// (phase_column), of consecutive phases of the input [16-byte chunks]. A phase is the pixels
+  /// with the same row and column modulo the stride; each is stored separately.
   int phase_line = 0, phase_column = 0;
   int tap_count = 0;          ///< number of taps that have chunks of their own
   int tap_chunks = 0;         ///< number of chunks per tap that have weights
@@ -71,12 +72,13 @@ struct ConvStage {
 
   // Outputs' gradient in shared memory, in planes of 8 channels: border, row, plane [chunks].
   int border = 0, dy_row = 0, dy_plane = 0;
-  /// Offset in a plane of 8 chunks of zeros, one in each group of banks [chunks].
+  /// Offset, in a plane of the outputs' gradient, of 8 chunks of zeros [chunks]. Slots without a
+  /// pixel read them; there is one per group of banks, so that these reads cause no bank conflicts.
   int dy_zeros = 0;
 
   int slots = 0;  ///< number of output pixels, padded to a multiple of 16
-  /// Number of phases (pixel rows and columns modulo the stride) into which the computation of the
-  /// input's gradient is divided: the square of the stride. 0 if that gradient is not computed.
+  /// Number of phases (pixels with the same row and column modulo the stride) for which the input's
+  /// gradient is computed separately: the square of the stride. 0 if that gradient is not computed.
   int phases = 0;
   int back_slots = 0;  ///< number of slots for input pixels, in one phase
   int splits = 1;      ///< number of parts that the sum of an output is divided into
@@ -85,8 +87,8 @@ struct ConvStage {
   /// channels times 8 unit_k inputs.
   int unit_m = 1, unit_k = 1;
   int units = 0;  ///< number of units
-  /// How warps share the weight gradient: if true, a warp computes parts of it for one example
-  /// only; otherwise for all examples of the block.
+  /// How warps divide the weight gradient: if true, each warp computes parts of it for one example;
+  /// if false, each computes parts of it for all examples of the block.
   bool has_example_owners = false;
 
   constexpr int pooled_height() const { return out_height - pool + 1; }
@@ -104,8 +106,8 @@ struct ConvStage {
   constexpr int input_bytes() const { return planes * plane * kChunk; }
   constexpr int dy_bytes() const { return out / 8 * dy_plane * kChunk; }
   constexpr int weight_bytes() const { return steps() * out * 2 * kChunk; }
-  /// Returns the distance from a pixel's first input chunk to the chunk number `chunk` of kernel
-  /// tap `tap` [16-byte chunks].
+  /// Returns the distance in shared memory from the first input chunk of an output pixel to chunk
+  /// number `chunk` of position `tap` of the kernel [16-byte chunks].
   constexpr int tap_place(int tap, int chunk) const {
     if (is_taps) return chunk * line;
     const int y = tap / kernel, x = tap % kernel;
@@ -128,10 +130,10 @@ struct ConvStage {
     const int in = 8 * chunk + n;
     return in < channels ? weight + (c * channels + in) * kernel * kernel + tap : -1;
   }
-  /// Returns the index, among the chunks of packed weights, of 8 weights of output channel c. A
-  /// step of a product has 16 summands, so its weights are two chunks, half 0 and half 1. The two
-  /// halves swap places every 4 channels, so that the same half of 8 consecutive channels is in 8
-  /// different banks.
+  /// Returns the index, among the chunks of packed weights, of 8 weights of output channel c for
+  /// one step of a product. A step has 16 summands, so its weights are two chunks, half 0 and half
+  /// 1. The halves swap places every 4 channels, to avoid bank conflicts when a warp reads one half
+  /// of 8 consecutive channels.
   constexpr int weight_chunk(int step, int half, int c) const {
     return 2 * (step * out + c) + (half ^ (c >> 2 & 1));
   }
@@ -144,8 +146,9 @@ struct ConvStage {
   constexpr int sums(int examples) const { return owned(examples) * unit_m * unit_k * 4; }
 };
 
-/// Sizes of the network's two dense layers, the hidden one and the last one, and the indices of
-/// their weights and biases among the model's parameters.
+/// Sizes of the network's two dense layers, and the indices of their weights and biases among the
+/// model's parameters. The hidden layer comes after the convolutions; the last layer computes the
+/// logits.
 struct DenseStages {
   int in = 0, hidden = 0, outputs = 0;
   int channels = 0, pixels = 0;  ///< the inputs' order is [pixels][channels]
@@ -177,9 +180,9 @@ struct DenseStages {
   }
 };
 
-/// The layers of a list, grouped: each convolution with the activation and pool that follow it,
-/// then the dense layers. `parameters`, `functions` and `features` are the numbers of parameters,
-/// activation functions and features of the network.
+/// A network as a fused kernel computes it: the convolutions, each with the activation and the pool
+/// that follow it, then two dense layers. `parameters`, `functions` and `features` are the
+/// network's numbers of parameters, activation functions and features.
 struct Stages {
   int convolutions = 0;
   std::array<ConvStage, kMaxConvolutions> convolution{};
@@ -194,10 +197,11 @@ struct Stages {
 // ------------------------------------------------------------------------------------------------
 // Slots
 
-/// Order in which matrix products process the pixels (y, x) of an image. An index of this order is
-/// a slot. The pixel in slot s has an offset in shared memory, row y + x, that is equal to s modulo
-/// 8, so that 8 consecutive slots are in different banks. `row` is the distance between rows of
-/// pixels in shared memory. A slot to which no pixel is assigned has the value kNone.
+/// Order in which matrix products process the pixels (y, x) of an image, chosen to avoid bank
+/// conflicts. A position in this order is a slot. A pixel whose offset in shared memory is row y +
+/// x has a slot that equals this offset modulo 8, so 8 consecutive slots are in different banks.
+/// Slots for which there is no pixel remain empty (kNone). `row`: distance between rows of pixels
+/// in shared memory.
 struct SlotOrder {
   int slots = 0;
   /// [slots], index y width + x of the pixel in each slot.
@@ -219,12 +223,12 @@ constexpr SlotOrder slot_order(int height, int width, int row) {
   return order;
 }
 
-/// Input pixels of one phase of a convolution with a stride, as a grid of height x width pixels.
-/// They are the pixels whose row in the padded input equals phase / stride modulo the stride, and
-/// whose column equals phase % stride modulo the stride.
+/// The input pixels of one phase of a convolution, a grid of height x width pixels. Phase number p
+/// has the pixels whose row in the padded input is p / stride modulo the stride, and whose column
+/// is p % stride modulo the stride.
 struct PhasePixels {
-  /// Indices, among the rows and among the columns of the phase in the padded input, of the first
-  /// one that is inside the image.
+  /// Number of rows, and of columns, of this phase of the padded input that are in the padding,
+  /// before the image's first pixel.
   int first_y, first_x;
   int height, width;
 };
@@ -404,10 +408,10 @@ constexpr Stages stages_of(const LayerList<n>& list) {
 // ------------------------------------------------------------------------------------------------
 // Layout of shared memory
 
-/// Numbers of the phases, separated by barriers, in which a thread block processes a group of
-/// examples. In order they are: product and pool of each convolution (1, 2, 3, 4, ...), hidden
-/// layer, last layer, backward pass of the hidden layer, backward pass of the pool and weight
-/// gradient of each convolution, norm of the gradient, sum.
+/// Numbers of the stages of computation, in the order in which a thread block executes them for a
+/// group of examples, with barriers between them: product and pool of each convolution (1, 2, 3, 4,
+/// ...), hidden layer, last layer, backward pass of the hidden layer, backward pass of the pool and
+/// weight gradient of each convolution, norm of the gradient, sum.
 struct Phases {
   int convolutions;
   constexpr int product(int i) const { return 2 * i + 1; }
@@ -421,8 +425,8 @@ struct Phases {
   constexpr int sum() const { return 4 * convolutions + 5; }
 };
 
-/// An array in shared memory, and its offset. Its contents are needed from phase number `first` to
-/// phase number `last` (Phases). Arrays that are needed at different times may overlap.
+/// Position of an array in shared memory, and the stages (Phases) `first` to `last` in which it is
+/// needed. Arrays that are not needed at the same time may overlap.
 struct Plane {
   int bytes = 0;   ///< size for all examples of the group
   int stride = 0;  ///< distance between consecutive examples [bytes]
@@ -583,10 +587,10 @@ struct Plan {
     int layer, parameter;
     int a, b;  ///< offsets in the example's vector of the two numbers whose product is the gradient
   };
-  /// Returns how to compute the gradient of the n-th parameter among the biases and the last
-  /// layer's weights ("small numbers"), which is a product of two numbers. The recursion over
-  /// convolutions has reached number i, whose first bias has n = 0. i is a template argument,
-  /// because device code can use the plan in constant expressions only.
+  /// Returns the parameter with index n among the "small numbers" (biases and the last layer's
+  /// weights), and the two numbers whose product is the partial derivative by it. Calls itself for
+  /// the next convolution; i is the convolution that it has reached, whose first bias has n = 0. i
+  /// is a template argument, because device code can use the plan in constant expressions only.
   template <int i = 0>
   static constexpr Small small_number(int n) {
     if constexpr (i < kConvolutions) {
@@ -606,9 +610,9 @@ struct Plan {
     }
   }
 
-  /// Returns the index, among the sums that a thread keeps, of the first one for convolution i. A
-  /// thread's sums are those for its units of each convolution, then for its blocks of the hidden
-  /// layer's weights, then for its biases and last layer's weights.
+  /// Returns the index of the first sum for convolution i among the integer sums of partial
+  /// derivatives that a thread keeps in registers. A thread's sums are those of each convolution's
+  /// weights, then of the hidden layer's weights, then of biases and the last layer's weights.
   static constexpr int first_sum(int i) {
     int n = 0;
     for (int k = 0; k < i; ++k) n += stage(k).sums(kExamples);
@@ -684,7 +688,8 @@ struct Plan {
     return p;
   }
   static constexpr SharedLayout kLayout = make_layout();
-  /// Returns a copy of kLayout. Device code must not refer to kLayout itself.
+  /// Returns kLayout by value, for device code, which must not refer to the static member kLayout
+  /// itself.
   static consteval SharedLayout layout() { return kLayout; }
 };
 

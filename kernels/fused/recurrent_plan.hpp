@@ -25,17 +25,19 @@ struct ImdbRnn {
   static constexpr TextLayers kLayers{100, 32, 32, 2, 16, 2};
 };
 
-/// Largest number of texts that a block processes at once: they are the columns of a product.
+/// Largest number of texts that a thread block processes at once. They are the columns of a matrix
+/// product, of which tensor cores compute 8.
 inline constexpr int kMaxTexts = 8;
 
-/// Offsets in an array of floats that each text has in shared memory [floats].
+/// Positions of a text's own numbers (states, gradients, loss) in the array of floats that each
+/// text has in shared memory [floats].
 struct TextOffsets {
   int one = 0;     ///< the number 1, which stands for the input of a bias
   int states = 0;  ///< output of the LSTM: its last states
   int back = 0;    ///< gradient of the LSTM's output, scaled
   int head = 0, gradient_head = 0, gradient = 0;
-  /// Offset of 1 / s, where s is the power of two by which the gradients of the LSTM and of the
-  /// words' layer are scaled.
+  /// Offset of 1 / s. The text's gradients of the LSTM and of the words' layer are multiplied by s,
+  /// a power of two, so that fp16 can represent them.
   int inverse = 0;
   int loss = 0;
   int size = 0;
@@ -73,13 +75,14 @@ struct TextPlan {
   static constexpr int kWordSteps = quotient_up(kColumns + 1, 16);
   static constexpr int kVectorRow = 32 * kWordSteps + kChunk;
   static constexpr int kInputRow = 2 * kWords + kChunk;
-  /// Number of positions of a text whose word vectors and deltas are in shared memory at once (a
-  /// piece).
+  /// Number of positions in a piece, the part of a text whose word vectors and deltas (gradients of
+  /// the gates) are in shared memory at once.
   static constexpr int kPiece = 80;
   static constexpr int kBackRow = 2 * kPiece + kChunk;
 
-  /// Number of rows of a text with `places` positions. A text's rows take 64 bytes more than a
-  /// multiple of kBanks (text_bytes), so that eight texts' rows of 64 bytes have no bank conflicts.
+  /// Returns the number of rows of a text with `places` positions, each with a position's input and
+  /// states. text_bytes() is the size of these rows, 64 bytes more than a multiple of kBanks, so
+  /// that rows of eight texts are in different banks.
   static constexpr int rows(int places) { return round_up_to(places, 16) + 2; }
   static constexpr int text_bytes(int places) {
     return round_up_to(rows(places) * kRow, kBanks) + 64;
@@ -184,7 +187,7 @@ struct TextPlan {
 
   // Global memory that a block uses: gates, later their gradients, of every text, position and
   // direction; cell states of every step; sums of the gates' gradients.
-  /// Size of the gates of one position [bytes].
+  /// Size of the gates' values of one position of a text, in the block's global memory [bytes].
   static constexpr std::int64_t kGateBytes = std::int64_t{2} * kGateRows;
   static constexpr std::int64_t scratch_bytes(int texts, int places) {
     return texts * (places * kGateBytes + std::int64_t{4} * kGateRows) +

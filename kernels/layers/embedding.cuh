@@ -26,8 +26,8 @@ __global__ inline void embed_kernel(device::Embed a) {
   });
 }
 
-/// The positions of a text, sorted by the word that is there. place(i): the i-th position in this
-/// order; word(i): its word.
+/// The positions of a text in the order of their words, so that equal words are neighbours.
+/// place(i): the i-th position in this order; word(i): the word there.
 struct SortedText {
   const std::uint16_t* tokens;
   const std::uint16_t* order;

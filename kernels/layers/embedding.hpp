@@ -16,7 +16,7 @@ struct Texts {
   /// examples are not texts.
   const std::uint16_t* tokens = nullptr;
   const std::uint16_t* lengths = nullptr;  ///< [data set], number of words of each text
-  /// For each text, its positions sorted by word, [data set, T]; positions of equal words are in
+  /// Positions of each text, sorted by word, [data set, T]; positions of equal words are in
   /// ascending order. Null if no word vectors are trained.
   const std::uint16_t* order = nullptr;
   const float* vectors = nullptr;  ///< [words, columns], fixed word vectors, or null
@@ -41,13 +41,13 @@ struct Embed {
   std::uint8_t* own_label;   ///< [capacity], written: each text's label
 };
 
-/// Gradient of the trained word vectors, for each example. The gradient of one word's vector is the
-/// sum of dy(t, .) over the positions t of that word in the text, in ascending order of t. A launch
-/// uses the gradient in exactly one of three ways. It writes the squared norm to parts; or it adds
-/// factors[e] times the gradient of each example e to sum, each number rounded independently
-/// (examples with factor 0 are skipped, because their gradients may contain NaN); or it stores the
-/// gradients in `gradients`. The numbers that are squared and the numbers that are added are equal,
-/// bit for bit, because the same code computes both.
+/// Kernel for the gradients of trained word vectors, for each example separately. The gradient of a
+/// word's vector is the sum of dy(t, .) over the positions t of that word in the text, in ascending
+/// order. A launch does one of three things: it writes the squared norm of each example's gradient
+/// to parts; or it adds factors[e] times the gradient of each example e to sum, each number rounded
+/// independently (examples with factor 0 are skipped, because their gradients may contain NaN); or
+/// it writes the gradients to `gradients`. The same code computes the gradient for all three, so
+/// the gradient that is added is, bit for bit, the one whose norm was computed.
 struct EmbeddingGradient {
   Batch batch;
   const std::uint32_t* examples;
@@ -62,8 +62,8 @@ struct EmbeddingGradient {
   FixedPoint* sum = nullptr;  ///< [rows, columns], sum of the clipped gradients, added to
   const float* factors = nullptr;
   std::int32_t factor_stride = 0;
-  /// Determines the grid: each number that is added to `sum` is rounded to a multiple of
-  /// scale->grid.
+  /// Where the kernel reads the grid of the sum: each number that is added to `sum` is rounded to a
+  /// multiple of scale->grid.
   const SumScale* scale = nullptr;
 
   float* gradients = nullptr;  ///< [capacity, stride], written: each example's gradient

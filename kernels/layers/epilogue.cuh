@@ -6,9 +6,9 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Calls store(finish) once, where finish is a function that applies the epilogue: finish(v, y)
-/// returns the number to write if the layer computed v. The argument y is a function; y() must
-/// return the adjacent activation's output for the same element. It is called only if the epilogue
+/// Calls store(finish) once. finish(v, y) returns the number that the layer's kernel must write if
+/// the layer has computed v: v after the epilogue. y is a function whose result y() is the output
+/// of the neighbouring activation for the same element; it is called only if the epilogue
 /// multiplies by the activation's derivative. Store: type of the function store().
 template <class Store>
 __device__ __forceinline__ void store_finished(const Epilogue& epilogue, const Store& store) {

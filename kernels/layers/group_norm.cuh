@@ -6,9 +6,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Calls body(pixel) for every pixel of some consecutive channels of one example: `channels`
-/// channels from number `first` on. The calls are distributed over the threads of the block. x:
-/// layout of the example's channels.
+/// Calls body(pixel) for every pixel of channels first .. first + channels - 1 of one example; the
+/// calls are distributed over the threads of the block. x: layout of the example's channels.
 template <class Body>
 __device__ __forceinline__ void for_each_in_channels(const CountedPlanes& x, int first,
                                                      int channels, const Body& body) {

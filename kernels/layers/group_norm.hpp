@@ -81,9 +81,9 @@ struct GroupNormBackward {
   CountedPlanes dx_planes;
   float* gradient;  ///< [capacity, 2 channels]: dweight, then dbias
   float* parts;     ///< [groups, capacity], written: squared norm of each group's gradient
-  /// Coordinate-wise clipping: for the norm, (g - transform.mean) * transform.inverse is squared in
-  /// place of each element g of the gradient. Arrays of [2 channels]; null pointers: g itself is
-  /// squared.
+  /// Transform of each element g of the gradient before it is squared for the norm, (g -
+  /// transform.mean) * transform.inverse (coordinate-wise clipping). Arrays of [2 channels]; null
+  /// pointers: none.
   Transform transform = {};
   Precision dx_as = Precision::fp32;  ///< tf32: dx is rounded to TF32
 };
@@ -102,9 +102,9 @@ struct WeightedRows {
   std::int32_t factor_stride;
   FixedPoint* sum;        ///< [columns], sum of the clipped gradients, added to
   const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
-  /// Coordinate-wise clipping: (g - transform.mean) * transform.inverse is multiplied by the factor
-  /// and added in place of each element g of a gradient. Arrays of [columns]; null pointers: g
-  /// itself.
+  /// Transform of each element g of a gradient before it is multiplied by the factor and added, (g
+  /// - transform.mean) * transform.inverse (coordinate-wise clipping). Arrays of [columns]; null
+  /// pointers: none.
   Transform transform = {};
 };
 

@@ -7,8 +7,9 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Returns pixel i of example `number` of the data set, converted to float as Load describes. a:
-/// arguments of the kernel. pixels: number of pixels per example, all channels together.
+/// Returns number i (of `pixels`, all channels) of example `number` of the data set, as a float: a
+/// byte becomes a.scale * byte + a.shift, a number of a coded row is decoded. a: arguments of the
+/// kernel.
 __device__ __forceinline__ float loaded_pixel(const device::Load& a, std::int64_t number,
                                               int pixels, int i) {
   if (a.coded.rows != nullptr) return CodedRecord(a.coded, number).feature(i);

@@ -4,8 +4,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Returns the weight of each position in the mean over a text's positions: 1 / length, or 1 if the
-/// text is empty.
+/// Returns the weight of each word in the mean over a text's positions: 1 / length, or 1 if the
+/// text is empty (to avoid a division by 0).
 __device__ __forceinline__ float weight_of_place(int length) {
   return 1.0f / static_cast<float>(length > 1 ? length : 1);
 }

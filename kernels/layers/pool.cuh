@@ -57,8 +57,9 @@ __global__ inline void pool_kernel(device::Pool a) {
   });
 }
 
-/// Returns the index, within the window of output pixel (oy, ox), of the first pixel that has the
-/// window's largest value. a: arguments of the kernel. example, channel: those of the pixel.
+/// Returns which pixel of a window in a max pool has the largest value: the index within the
+/// window, in row order, of the first such pixel. (oy, ox): output pixel of the window, in channel
+/// `channel` of example `example`. a: arguments of the kernel.
 __device__ __forceinline__ int argmax_of(const device::Pool& a, std::int64_t example, int channel,
                                          int oy, int ox) {
   const CountedPlanes& out = a.dy_planes;

@@ -66,11 +66,10 @@ struct Pool {
   CountedPlanes dy_planes = {};
   float* dx = nullptr;
   CountedPlanes dx_planes = {};
-  /// Backward only: layout of the parts into which pool_cells() divides dx. Each thread computes
-  /// one part.
+  /// Layout of the parts into which pool_cells() divides dx for the backward pass, one per thread.
   CountedPlanes cells = {};
-  /// For each window, the index within it of the pixel with the largest value, [capacity, pixels of
-  /// y]. Null for average pools, and for windows that are too large for a one-byte index.
+  /// Index of the pixel with the largest value within each window, [capacity, pixels of y]. Null
+  /// for average pools, and for windows that are too large for a one-byte index.
   std::uint8_t* argmax = nullptr;
   /// Operation on each number before it is written. Forward: none. Backward: none, or, if an
   /// activation precedes the pool, multiplication by the activation's derivative; epilogue.y, the
@@ -78,9 +77,10 @@ struct Pool {
   Epilogue epilogue = {};
 };
 
-/// Returns the shape of an image with one pixel for each part of dx (the gradient of a pool's
-/// input) that one thread computes. If windows do not overlap, a part is stride x stride pixels, to
-/// which only one window can contribute. Otherwise a part is a single pixel.
+/// Divides dx, the gradient of a pool's input, into parts that one thread each computes, and
+/// returns the layout of an image with one pixel per part. If windows do not overlap, a part is
+/// stride x stride pixels, to which only one window can contribute. Otherwise a part is a single
+/// pixel.
 inline Planes pool_cells(const Planes& dx, int kernel, int stride) {
   const int side = kernel <= stride ? stride : 1;
   return {.channels = dx.channels,

@@ -14,11 +14,13 @@
 
 namespace cudp::inline CUDP_SIMT {
 
+/// Kind of recurrent cell as a template argument of kernels: an LSTM (GruCell: a GRU).
 struct LstmCell {
   static constexpr int kGates = 4;
   static constexpr bool kIsLstm = true;
-  /// Returns the index of the gradient of gate g's part that comes from the state (U h) among the
-  /// four numbers that RecurrentPass::gates has per unit after the backward step.
+  /// Returns which of the four numbers that a unit has in RecurrentPass::gates after the backward
+  /// step is the gradient of U h for gate g (h: the previous state, U: its weights). These numbers
+  /// are ordered by gate, except that a GRU's third gate has its gradient in the fourth.
   static __device__ __forceinline__ int delta(int g) { return g; }
 };
 struct GruCell {
@@ -27,10 +29,12 @@ struct GruCell {
   static __device__ __forceinline__ int delta(int g) { return g == 2 ? 3 : g; }
 };
 
-/// Number of examples whose steps a thread computes.
+/// Number of examples (texts) for which a thread computes the steps of one hidden unit.
 inline constexpr int kExamplesOfThread = 4;
 
-/// The texts of which a block computes one direction, and the parameters of that direction.
+/// Base of a thread block's work on an LSTM or GRU: the texts that the block processes, in one
+/// direction, and the parameters of that direction. blockIdx.x selects the texts, blockIdx.y the
+/// direction.
 struct RecurrentTexts {
   const device::RecurrentPass& a;
   bool is_reverse;
@@ -49,9 +53,9 @@ struct RecurrentTexts {
     first = static_cast<int>(blockIdx.x) * a.plan.examples;
   }
 
-  /// Clears shared memory from `at` up to the array `length`, and loads the lengths of `examples`
-  /// texts into that array; the length of a text that does not exist is 0. Returns the largest
-  /// length.
+  /// Prepares shared memory: sets it to zero from `at` up to the array `length`, and writes the
+  /// lengths of `examples` texts to that array (0 for texts beyond the end of the batch). Returns
+  /// the largest length. All threads must call it.
   __device__ __forceinline__ int begin(float* at, int examples) {
     const int live = live_examples(a.batch);
     const auto threads = static_cast<int>(blockDim.x);
@@ -67,12 +71,13 @@ struct RecurrentTexts {
 
   // Accessors for example e of the block.
 
-  /// Returns the position in the text of example e that this direction reads at its step s.
+  /// Returns the position in the text of example e that step s of this direction reads. The reverse
+  /// direction begins with the last word.
   __device__ __forceinline__ int place_of(int e, int s) const {
     return is_reverse ? length[e] - 1 - s : s;
   }
-  /// Returns the row of example e's step s in arrays [capacity, T, directions], with T positions
-  /// per text.
+  /// Returns the index of the numbers of example e's step s in arrays [capacity, T, directions,
+  /// ...], with T positions per text.
   __device__ __forceinline__ int line_of(int e, int s) const {
     return ((first + e) * a.places + place_of(e, s)) * a.directions + (is_reverse ? 1 : 0);
   }
@@ -153,11 +158,13 @@ __device__ __forceinline__ void step_back(float dh, float (&gate)[4], float befo
   }
 }
 
-/// Shared memory of a block that computes an LSTM or GRU, and the part of the work that this thread
-/// has. back: true for the backward pass. Cell: LSTM or GRU.
+/// A thread's view of an LSTM or GRU kernel without tensor cores: the arrays in its block's shared
+/// memory, and the unit and the four texts for which this thread computes. back: true for the
+/// backward pass. Cell: LstmCell or GruCell.
 template <class Cell, bool back>
 struct RecurrentBlock : RecurrentTexts {
-  /// index of the thread's group of four examples: numbers 4 group .. 4 group + 3 of the block
+  /// Index of the thread's group of four examples; it has numbers 4 group .. 4 group + 3 of the
+  /// block.
   int group;
   int lane;    ///< index of the thread's unit among the plan.units that the block computes at once
   bool works;  ///< false for spare threads of the last warp
@@ -166,7 +173,8 @@ struct RecurrentBlock : RecurrentTexts {
   int pitch;        ///< distance between units in arrays with one number per example [floats]
   float* weights;   ///< shared memory: all of U, or two slabs (parts of it)
   float* steps[2];  ///< forward: [terms][pitch], states; backward: [gates hidden][pitch], deltas
-  /// [hidden][pitch]: the cell state c, or the gradient that a step passes to the previous one
+  /// [hidden][pitch]; forward: the cell state c; backward: the gradient that a step passes to the
+  /// previous one.
   float* carry;
   float* total;  ///< [hidden][pitch], forward only: sum of the states over steps
 
@@ -211,9 +219,9 @@ struct RecurrentBlock : RecurrentTexts {
     }
   }
 
-  /// Starts to copy a slab to buffer `to` (0 or 1): the part of U, the weights of the states, that
-  /// plan.units units from `unit` on need. In the forward pass these are their rows, gate by gate;
-  /// in the backward pass their columns. finish_slab() waits for the copy.
+  /// Starts to copy the next part (slab) of U, the weights of the states, to buffer `to` (0 or 1):
+  /// what plan.units units from `unit` on need. In the forward pass these are their rows, gate by
+  /// gate; in the backward pass their columns. finish_slab() waits for the copy.
   __device__ __forceinline__ void start_slab(int unit, int to) {
     float* const slab = weights + to * slab_floats();
     const int width = back ? a.plan.units : row_pitch;
@@ -241,10 +249,9 @@ struct RecurrentBlock : RecurrentTexts {
     }
   }
 
-  /// Waits, for all threads, until the slab whose copy was started last has arrived, and returns
-  /// it. A slab is a part of U, the weights of the states. Starts to copy the next slab, that of
-  /// the units from `next` on. `buffer` is the index of the slab's buffer, 0 or 1; it becomes that
-  /// of the next one.
+  /// Waits, for all threads, until the slab (part of U, the weights of the states) whose copy was
+  /// started last has arrived, and returns it. Then starts to copy the slab for the units from
+  /// `next` on. buffer: index (0 or 1) of the slab's buffer; changed to that of the next slab.
   __device__ __forceinline__ const float* finish_slab(int next, int& buffer) {
     wait_for_copies();
     __syncthreads();

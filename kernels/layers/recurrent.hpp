@@ -57,8 +57,9 @@ struct GruStep {
 
 namespace device {
 
-/// Division of the work of an LSTM or GRU in one direction by a thread block. U are the weights
-/// that multiply the previous state. Results depend on `precision` only, not on the other members.
+/// How a thread block divides its work on one direction of an LSTM or GRU. U is the matrix of
+/// weights that multiply the previous state. Results depend on `precision` only, not on the other
+/// members.
 struct RecurrentPlan {
   /// Number of texts per thread block: a multiple of 4; with tensor cores 8, 16 or 32. 0 means that
   /// not even the smallest number fits into shared memory.

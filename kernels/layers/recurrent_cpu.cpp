@@ -6,8 +6,9 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Calls f(offset) for all units of all examples, kLanes at a time. offset: that of the first of
-/// them. s: arguments of the step. F: type of the function f. Step: LstmStep or GruStep.
+/// Calls f(offset) for every SIMD vector of kLanes hidden units of all examples of a step s.
+/// offset: distance of the vector's first unit from the start of each array. F: type of the
+/// function f. Step: LstmStep or GruStep.
 template <class Step, class F>
 CUDP_INLINE void for_each_vector(const Step& s, F f) {
   for (int m = 0; m < s.rows; ++m)

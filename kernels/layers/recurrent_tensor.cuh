@@ -14,17 +14,19 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Numbers that a thread computes, in the layout of mma_tf32: kTensorUnits units, eight apart, of
-/// each of kTensorExamples examples.
+/// kTensorUnits: number of units that a thread computes, eight apart, for each of kTensorExamples
+/// examples. The layout is that of the results of mma_tf32.
 inline constexpr int kTensorUnits = 2;
 inline constexpr int kTensorExamples = 4;
 
-/// Shared memory of a block that computes an LSTM or GRU, and the part of the work that this thread
-/// has. back: true for the backward pass. Cell: LSTM or GRU.
+/// A thread's view of an LSTM or GRU kernel that uses tensor cores: the arrays in its block's
+/// shared memory, and the units and texts for which this thread computes. back: true for the
+/// backward pass. Cell: LstmCell or GruCell.
 template <class Cell, bool back>
 struct TensorBlock : RecurrentTexts {
-  /// Number of sums per unit. U are the weights of the states h. Forward: one sum for each gate, U
-  /// h. Backward: one, U transposed times the deltas (gradients of the gates' pre-activations).
+  /// Number of sums that are computed per unit. Forward: one sum for each gate, of U h, with U the
+  /// weights of the states h. Backward: one, of U transposed times the deltas (gradients of the
+  /// gates' pre-activations).
   static constexpr int kProducts = back ? 1 : Cell::kGates;
   using TensorSums = float[kProducts][kTensorUnits][kTensorExamples];
 
@@ -34,8 +36,9 @@ struct TensorBlock : RecurrentTexts {
   int example;       ///< first example of the thread, among the block's
   int warp_example;  ///< first example of the thread's warp
   int terms;         ///< number of products in each of these sums
-  /// Number of products of a sum for which a slab has weights; all, if U, the weights of the
-  /// states, fits into shared memory. A slab is the part of U that is there.
+  /// Number of summands of each sum whose weights are in shared memory at once. If not all of U,
+  /// the weights of the states, fits, its parts (slabs) are loaded in turn, with this many summands
+  /// each.
   int slab_terms;
   int weight_pitch;  ///< distance between lines of U, or of a slab [floats]
   int pitch;         ///< distance between states or deltas in `steps` [floats]
@@ -69,8 +72,9 @@ struct TensorBlock : RecurrentTexts {
     length = reinterpret_cast<std::int32_t*>(carry + a.hidden * pitch);
   }
 
-  /// Returns whether there is only one buffer of deltas (gradients of the gates' pre-activations).
-  /// Then all threads must have read it before any thread writes.
+  /// Returns whether a step overwrites the deltas (gradients of the gates' pre-activations) that it
+  /// reads, because there is one buffer for them. All threads must then have read them before any
+  /// thread writes.
   __device__ __forceinline__ bool must_wait() const { return steps[0] == steps[1]; }
 
   __device__ __forceinline__ int slab_floats() const {
@@ -93,18 +97,17 @@ struct TensorBlock : RecurrentTexts {
     return round + unit + 8 * u < a.hidden;
   }
   __device__ __forceinline__ bool is_active(int n, int s) const { return s < own_length[n]; }
-  /// Returns an offset in arrays with `numbers` floats per position of a text and direction, e.g.
-  /// its states or its gates' values. The offset is that of the thread's first unit (of its first
-  /// gate in an array of gates), for the thread's example n and for the position that step s of the
-  /// direction reads. The thread's second unit is eight floats further. round: first of the units
-  /// that the block computes at once.
+  /// Returns the offset of the thread's first unit in an array with `numbers` floats per position
+  /// of a text and direction, e.g. of states or of gates' values (of the unit's first gate), for
+  /// the thread's n-th example and the position that step s of the direction reads. The thread's
+  /// second unit is eight floats further. round: first of the units that the block computes at
+  /// once.
   __device__ __forceinline__ std::int32_t at_step(int n, int s, int round, int numbers) const {
     const int place = is_reverse ? own_length[n] - 1 - s : s;
     const int line = ((first + own(n)) * a.places + place) * a.directions + (is_reverse ? 1 : 0);
     return line * numbers + round + unit;
   }
-  /// Returns the address of the output of the thread's example n for step s, without the offset of
-  /// the unit.
+  /// Returns the address of unit 0 in the output of the thread's n-th example for step s.
   __device__ __forceinline__ float* output_at(int n, int s) const {
     return a.out + static_cast<std::int64_t>(first + own(n)) * a.planes.size() +
            place_in_output(own(n), s);
@@ -169,9 +172,9 @@ struct TensorBlock : RecurrentTexts {
   }
 
   /// Waits, for all threads, until the slab (part of U, the weights of the states) whose copy was
-  /// started last has arrived, rounds it to TF32 and returns it. Starts to copy the next one.
-  /// `buffer` is the index of the slab's buffer, 0 or 1; it becomes that of the next one. round,
-  /// term: which part the slab is, as in for_each_four().
+  /// started last has arrived, rounds it to TF32 and returns it. Also starts to copy the next slab.
+  /// round, term: first unit and first summand of the returned slab, as in for_each_four(). buffer:
+  /// index (0 or 1) of the slab's buffer; changed to that of the next slab.
   __device__ __forceinline__ const float* finish_slab(int round, int term, int& buffer) {
     float* const here = weights + buffer * slab_floats();
     wait_for_copies();

@@ -34,11 +34,12 @@ struct LinearScores {
   int d;
 };
 
-/// Adds clipped gradients: total[j, l] += sum over tiles t of c[t, l] * features[t, j, l], with l
-/// the example's slot in its tile and j the feature. c is the derivative of the example's weighted
-/// loss with respect to its score, reduced so that |c| |x| <= clip_norm; |x| is given as `norms`. c
-/// = 0 if the score is not finite. Each product is rounded to a multiple of the grid, 1 /
-/// inverse_grid, and counts as an integer number of grid steps. The loss is logistic or hinge.
+/// Adds the clipped gradients of the examples in tiles to a sum: total[j, l] += sum over tiles t of
+/// c[t, l] * features[t, j, l], with j the feature and l the example's slot in its tile. c is the
+/// derivative of the example's weighted loss (logistic or hinge) with respect to its score, reduced
+/// so that |c| |x| <= clip_norm; |x| is given as `norms`. c = 0 if the score is not finite. Each
+/// product is rounded to a multiple of the grid, 1 / inverse_grid, and counts as an integer number
+/// of grid steps.
 struct LinearGradient {
   const float* features;
   const float* scores;
@@ -53,11 +54,11 @@ struct LinearGradient {
   SignWeights weights = {};
 };
 
-/// Adds clipped losses at several points on a line in the space of weights. For point k, total[k,
-/// l] += sum over tiles of min(weight * loss(score - steps[k] * along), max_loss), with l the
-/// example's slot in its tile. scores are those at the line's start, `along` those of its
-/// direction. Each loss is rounded to a multiple of 1 / inverse_grid, and counts as an integer
-/// number of these steps. A loss that is NaN counts as max_loss.
+/// Adds the clipped losses of all examples for several weight vectors at once, which lie on a line.
+/// For point k, total[k, l] += sum over tiles of min(weight * loss(score - steps[k] * along),
+/// max_loss), with l the example's slot in its tile. `scores` belong to the line's start, `along`
+/// to its direction. Each loss is rounded to a multiple of 1 / inverse_grid, and counts as an
+/// integer number of these steps. A loss that is NaN counts as max_loss.
 struct LinearLosses {
   const float* scores;
   const float* along;
@@ -81,9 +82,9 @@ struct LinearLosses {
 // A number on the grid is at most 2^24 plus its rounding (linear_grid). So 64 of them fit into 32
 // bits, and 2^28 examples into 53.
 
-/// Computes for each example i: derivatives[i] = the derivative of its weighted loss with respect
-/// to its score, reduced so that |derivatives[i]| norms[i] <= clip_norm. It is 0 if the score is
-/// NaN, or if slot i has no example.
+/// Computes the clipped derivative of each example i for LinearSum: derivatives[i] is that of its
+/// weighted loss with respect to its score, reduced so that |derivatives[i]| norms[i] <= clip_norm.
+/// It is 0 if the score is NaN, or if slot i has no example.
 struct LinearDerivatives {
   const float* scores;
   const float* signs;  ///< label, 1 or -1; 0: absent
@@ -95,9 +96,10 @@ struct LinearDerivatives {
   SignWeights weights = {};
 };
 
-/// Adds gradients: total[j] += sum over examples of derivative * x[j], with the example's clipped
-/// derivative of the loss. Each product is rounded to a multiple of the grid, 1 / inverse_grid, and
-/// counts as an integer number of grid steps. No product exceeds 2^24 (1 + 2^-21) grid steps.
+/// Adds the clipped gradients of the examples to a sum: total[j] += sum over examples of derivative
+/// * x[j], with the derivatives that LinearDerivatives computes. Each product is rounded to a
+/// multiple of the grid, 1 / inverse_grid, and counts as an integer number of grid steps. No
+/// product exceeds 2^24 (1 + 2^-21) grid steps.
 struct LinearSum {
   const float* features;     ///< [tiles, d, 16], finite
   const float* derivatives;  ///< [tiles, 16], finite
@@ -108,11 +110,11 @@ struct LinearSum {
 };
 inline constexpr int kSumTiles = 16;  // tiles that a warp adds in 32 bits
 
-/// Adds clipped losses at several points on a line in the space of weights. For point k, total[k]
-/// += sum over examples of min(weight * loss(score - steps[k] * along), max_loss). scores are those
-/// at the line's start, `along` those of its direction. Each loss is rounded to a multiple of 1 /
-/// inverse_grid, and counts as an integer number of these steps. A loss that is NaN counts as
-/// max_loss.
+/// Adds the clipped losses of all examples for several weight vectors at once, which lie on a line.
+/// For point k, total[k] += sum over examples of min(weight * loss(score - steps[k] * along),
+/// max_loss). `scores` belong to the line's start, `along` to its direction. Each loss is rounded
+/// to a multiple of 1 / inverse_grid, and counts as an integer number of these steps. A loss that
+/// is NaN counts as max_loss.
 struct LinearLossSums {
   const float* scores;
   const float* along;  ///< scores of the direction
@@ -127,8 +129,8 @@ struct LinearLossSums {
   SignWeights weights = {};
 };
 
-/// Copies the listed examples to new tiles of 16 examples. The slots of the last tile that are left
-/// over are marked as having no example.
+/// Copies the listed examples (e.g. a batch) to new tiles of 16 examples. The slots of the last
+/// tile that are left over are marked as having no example.
 struct LinearGather {
   const float* features;  ///< [.., d, 16]
   const float* signs;

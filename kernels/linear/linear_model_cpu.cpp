@@ -11,7 +11,8 @@ using VecD = double __attribute__((vector_size(kLanes * 8)));
 constexpr double kRound = 0x1.8p52;  // adding and subtracting it rounds to a whole number
 constexpr int kBlock = 32;           // tiles whose numbers c are stored
 
-/// Adds v to total, in steps of the grid: v inverse_grid, rounded to the nearest integer.
+/// Rounds v to a multiple of the grid, 1 / inverse_grid, and adds it to `total`, which counts grid
+/// steps.
 CUDP_INLINE void add_rounded(VecD& total, Vec v, double inverse_grid) {
   total += (__builtin_convertvector(v, VecD) * inverse_grid + kRound) - kRound;
 }

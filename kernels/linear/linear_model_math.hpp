@@ -27,6 +27,8 @@ CUDP_HD V log_one_plus(V e) {
   return log_mantissa + (upper ? zero + 0.69314718f : zero);
 }
 
+/// The logistic loss of a linear model as a function of the margin (class times score), as a
+/// template argument of kernels.
 struct LogisticMargin {
   /// Returns the logistic loss ln(1 + e^-m) for the margin m = y * score, with y = -1 or 1 the
   /// class. V: float or a SIMD vector of floats.
@@ -46,6 +48,8 @@ struct LogisticMargin {
   }
 };
 
+/// The hinge loss of a linear model as a function of the margin (class times score), as a template
+/// argument of kernels.
 struct HingeMargin {
   /// Returns the hinge loss max(0, 1 - m) for the margin m = y * score, with y = -1 or 1 the class.
   /// V: float or a SIMD vector of floats.

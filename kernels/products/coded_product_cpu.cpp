@@ -22,8 +22,8 @@ constexpr int kParts = 32;
 /// Maximum number of codes per row that are processed at a time.
 constexpr int kCodes = 16;
 
-/// Some consecutive non-zero features of one row: values x in the order of the features, and where
-/// their weights are.
+/// Up to kParts consecutive non-zero features of one row: their values x, in the order of the
+/// features, and the offsets of their weights.
 struct Parts {
   int count = 0;
   float x[kParts];
@@ -86,26 +86,26 @@ void product_tile(const CodedProduct& a, const Parts* parts, bool from_bias, int
   }
 }
 
-/// A one-hot feature, and the list of the examples in which it is 1: their numbers in the tile are
-/// *begin to *(end - 1).
+/// The examples in which one one-hot feature is 1: their indices in the tile are *begin to *(end -
+/// 1).
 struct Run {
   std::int64_t feature;
   const std::uint8_t* begin;
   const std::uint8_t* end;
 };
 
-/// At most kRows examples, grouped by the codes (indices of one-hot features that are 1) of their
-/// rows, for at most kCodes codes per row. An example is in one group for each of these codes.
-/// term: the examples' numbers, group by group.
+/// The examples of a tile (at most kRows) grouped by the one-hot features that are 1 in their rows;
+/// an example is in one group (Run) per code. For at most kCodes codes per row. term: the indices
+/// of the examples, group by group.
 struct Runs {
   int count;
   Run run[kRows * kCodes];
   std::uint8_t term[kRows * kCodes];
 };
 
-/// Groups the examples by codes number k to end - 1 of their rows, into `runs`. A code that stands
-/// for no feature has no group. a: arguments of the kernel. of: how rows are stored. Code: type of
-/// a stored code.
+/// Groups the examples of a tile by their one-hot features, for codes number k to end - 1 of their
+/// rows, and writes the groups to `runs`. A code that stands for no feature has no group. a:
+/// arguments of the kernel. of: how rows are stored. Code: type of a stored code.
 template <class Code>
 void sort(const AddCodedOuter& a, const CodedRow<Code>& of, int k, int end, Runs& runs) {
   runs.count = 0;
@@ -138,8 +138,9 @@ void sort(const AddCodedOuter& a, const CodedRow<Code>& of, int k, int end, Runs
   }
 }
 
-/// Returns `terms` times kToUnitsBits: what the constant kToUnits, added to each of `terms` floats
-/// to round it, adds to the sum of their bit patterns. The rest is the sum of the rounded floats.
+/// Returns the number to subtract from a sum of `terms` rounded floats, each added as the bit
+/// pattern of v + kToUnits: `terms` times kToUnitsBits. The difference is the sum of the rounded
+/// numbers.
 CUDP_INLINE VecU beyond_units(int terms) {
   return broadcast_u(static_cast<std::uint32_t>(terms) * static_cast<std::uint32_t>(kToUnitsBits));
 }

@@ -18,7 +18,8 @@ constexpr Width kWidths[] = {{2, 5}};
 #else
 constexpr Width kWidths[] = {{2, 4}};
 #endif
-/// Largest number of rows of a tile, at any SIMD level (Width::max_rows).
+/// Largest number of rows of a tile of the sum; at most this many at every SIMD level
+/// (Width::max_rows).
 constexpr int kMaxRows = 12;
 
 // Sums are modulo 2^32. The bits of kToUnits, which every addition adds too, wrap around meanwhile.
@@ -111,9 +112,9 @@ constexpr int kMaxNarrow = 4;  // outputs
 /// Number of SIMD vectors of inputs that narrow_tile() processes at once.
 constexpr int kNarrowVectors = 4;
 
-/// Adds the gradients of all examples for C outputs, from row `first` on. SIMD lanes are rows
-/// (inputs): with so few columns (outputs) nearly all lanes would be padding otherwise. Requires
-/// the rows' inputs to be contiguous. a: arguments of the kernel.
+/// Adds the gradients of all examples for a layer with C outputs, so few that SIMD lanes are rows
+/// (inputs) instead of columns (outputs): nearly all lanes would be padding otherwise. first: first
+/// row. Requires the rows' inputs to be contiguous. a: arguments of the kernel.
 template <int C>
 void narrow_tile(const AddOuter& a, int first) {
   const Vec to_units = broadcast(kToUnits);
@@ -143,8 +144,9 @@ void narrow_tile(const AddOuter& a, int first) {
                                              (acc[c][v][lane] - offset));
 }
 
-/// Adds the gradients of a layer with few outputs for the rows that fill whole tiles. Returns the
-/// number of these rows; 0 if the layer has more outputs.
+/// Adds the gradients of a layer with few outputs by narrow_tile(), for the rows that fill whole
+/// tiles, and returns their number; 0 if the layer has more outputs, or the rows' inputs are not
+/// contiguous.
 int add_narrow(const AddOuter& a) {
   static constexpr NarrowTile kTiles[kMaxNarrow] = {&narrow_tile<1>, &narrow_tile<2>,
                                                     &narrow_tile<3>, &narrow_tile<4>};

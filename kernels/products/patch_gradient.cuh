@@ -27,10 +27,10 @@ struct alignas(8) PatchTerm {
 template <class T>
 class Patches {
  public:
-  /// g: arguments of the kernel. memory: shared memory of patch_bytes() bytes, for two patches.
-  /// terms: shared memory for kMaxPatchTerms elements. The constructor writes one element per
-  /// output pixel of a patch: the offsets of the pixel's numbers in the patch's x and dy. They may
-  /// be read after the next barrier.
+  /// Prepares the double buffer, and computes for each output pixel of a patch the offsets of its
+  /// numbers in the patch's x and dy. They may be read after the next barrier. g: arguments of the
+  /// kernel. memory: shared memory of patch_bytes() bytes, for two patches. terms: shared memory
+  /// for the offsets, kMaxPatchTerms elements.
   __device__ __forceinline__ Patches(const WeightGradient& g, float* memory, PatchTerm* terms)
       : g_(g), memory_(memory), terms_(terms) {
     const ConvPatch& p = g.patch;

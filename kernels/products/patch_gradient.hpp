@@ -21,9 +21,10 @@ inline constexpr int kPatchRows = kPatchChannels * kPatchTaps;
 /// Maximum number of output pixels of a patch.
 inline constexpr int kMaxPatchTerms = 64;
 
-/// Part of a convolution that a thread block multiplies at a time (a patch): `lines` rows of output
-/// pixels, the rows of dy, their gradient, and the rows of the input x that they depend on. lines =
-/// 0 means that the convolution is not computed from patches.
+/// A patch, the part of a convolution whose products a thread block adds at once to the weight
+/// gradient: `lines` rows of output pixels. It consists of the rows of dy, their gradient, and the
+/// rows of the input x from which they are computed. lines = 0 means that the convolution is not
+/// computed from patches.
 struct ConvPatch {
   Planes x;
   Planes dy;

@@ -48,12 +48,12 @@ struct PixelTile : WarpTile<kPatchPixels, columns, 64, 32> {
 template <class T>
 class PixelSteps {
  public:
-  /// p: arguments of the kernel. live: number of examples that the micro-batch really has (it may
-  /// be fewer than the capacity). memory: shared memory of patch_product_bytes() bytes. terms:
-  /// shared memory for kStepTerms integers, which the constructor writes. A term is one of the
-  /// kStepTerms products that a step adds to each sum: one input channel and one position of the
-  /// 3x3 kernel. terms[t] is the offset of its first pixel in a step's part of x [floats]. All
-  /// threads must call the constructor.
+  /// Prepares the double buffer, and writes to `terms` where each of the kStepTerms products of a
+  /// step (one input channel and one position of the 3x3 kernel) has its first pixel: the offset in
+  /// a step's part of x [floats]. p: arguments of the kernel. live: number of examples that the
+  /// micro-batch really has (it may be fewer than the capacity). memory: shared memory of
+  /// patch_product_bytes() bytes. terms: shared memory for kStepTerms integers. All threads must
+  /// call the constructor.
   __device__ __forceinline__ PixelSteps(const PatchProduct& p, int live, float* memory, int* terms)
       : p_(p),
         memory_(memory),

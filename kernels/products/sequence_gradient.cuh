@@ -6,8 +6,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Types of the tiles of a gradient that a block can compute; sequence_tile() chooses one by its
-/// size.
+/// Types of the tiles into which a weight gradient is divided, one per block: 64 x 64 numbers, 64 x
+/// 32, 32 x 64 (Low), and 64 x 64 by tensor cores. sequence_tile() chooses the size.
 using WideSequenceTile = FloatTile<64>;
 using ThinSequenceTile = FloatTile<32>;
 using LowSequenceTile = FloatTile<64, 8, 32>;
@@ -32,12 +32,13 @@ struct SequenceTile {
     column = within / down * T::kColumns;
   }
 
-  /// Whether the tile includes the bias's gradient, which the threads of its first row compute.
+  /// Returns whether this block also computes the gradient of the bias: blocks at the top of the
+  /// matrix do.
   __device__ __forceinline__ bool has_bias() const { return part.bias >= 0 && row == 0; }
   __device__ __forceinline__ bool holds_bias() const { return has_bias() && T::row(0) == 0; }
 
-  /// Returns the index in the layer's parameters of the weight whose gradient is in row i, column j
-  /// of the part's gradient.
+  /// Returns the index, among the layer's parameters, of the weight in row i and column j of this
+  /// matrix.
   __device__ __forceinline__ std::int64_t weight(int i, int j) const {
     return static_cast<std::int64_t>(part.weight) + static_cast<std::int64_t>(j) * part.rows + i;
   }
@@ -57,9 +58,9 @@ struct SequenceTile {
     }
   }
 
-  /// Computes sums = this tile of the gradient of example e. half: the buffer of `tile` (0 or 1)
-  /// that is used next; it carries over from one example to the next. All threads must call it.
-  /// length: number of positions of the example.
+  /// Computes this tile of the gradient of example e, which has `length` positions, and writes the
+  /// thread's numbers to `sums`. half: index (0 or 1) of the buffer of `tile` that is used next;
+  /// pass the same variable for every example. All threads must call it.
   __device__ __forceinline__ void multiply(int e, int length, T& tile, int& half,
                                            Sums<T>& sums) const {
     const Factor x{part.x, {}, {}, false};

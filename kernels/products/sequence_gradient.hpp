@@ -41,9 +41,9 @@ struct SequenceTileShape {
   std::int32_t rows = kTileRows;
   std::int32_t columns = 64;
 };
-/// Returns the tile size with the fewest unused numbers. rows and columns are those of a layer's
-/// largest weight matrix. Tensor cores use the largest tile. precision: float32, or TF32 by tensor
-/// cores.
+/// Returns the size of the tiles into which a layer's weight gradients are divided: the one that
+/// leaves the fewest numbers unused, or the largest one with tensor cores. rows, columns: size of
+/// the layer's largest weight matrix. precision: float32, or TF32 by tensor cores.
 inline SequenceTileShape sequence_tile(int rows, int columns, Precision precision) {
   if (precision == Precision::tf32) return {};
   if (rows <= 32) return {.rows = 32};
@@ -54,8 +54,8 @@ inline std::int32_t tiles_of(const SequenceTileShape& tile, int rows, int column
   return static_cast<std::int32_t>(divide_up(rows, tile.rows) * divide_up(columns, tile.columns));
 }
 
-/// Gradients of all weight matrices of one layer, divided into tiles. A block computes one tile.
-/// Past a matrix's last row or column the tile is zero.
+/// The gradients of all weight matrices of one layer, divided into tiles, of which a block computes
+/// one. Numbers of a tile beyond its matrix's last row or column are zero.
 struct SequenceGradient {
   Batch batch;
   const std::int32_t* length;  ///< [capacity], number of words of each text
@@ -80,8 +80,8 @@ struct SequenceGradient {
 struct SequenceGradientNorm {
   SequenceGradient gradient;
   float* parts;
-  /// Coordinate-wise clipping: (G - mean) * inverse is squared in place of each number G of the
-  /// gradient. Null pointers: G itself.
+  /// Transform of each number G of the gradient before it is squared, (G - mean) * inverse
+  /// (coordinate-wise clipping). Null pointers: none.
   Transform transform = {};
 };
 
@@ -96,8 +96,8 @@ struct SequenceGradientSum {
   std::int32_t examples_per_block;
   FixedPoint* sum;
   const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
-  /// Coordinate-wise clipping: (G - mean) * inverse is added in place of each number G of the
-  /// gradient. Null pointers: G itself.
+  /// Transform of each number G of the gradient before it is added, (G - mean) * inverse
+  /// (coordinate-wise clipping). Null pointers: none.
   Transform transform = {};
 };
 

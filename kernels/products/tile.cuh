@@ -35,9 +35,9 @@ struct Sums {
   }
 };
 
-/// Sums of gradients as integers, of one thread's numbers of a block's tile. Each number of a
-/// gradient is rounded to a multiple of the sum's grid, a power of two, before it is added; the
-/// integers count these multiples. cell: weights; column: sums of columns, the bias.
+/// One thread's part of a sum of gradients, as integers that count multiples of the sum's grid (a
+/// power of two, to whose multiples each number is rounded before it is added). cell: sums for the
+/// thread's weights in the block's tile. column: sums of columns, the gradients of biases.
 template <class T>
 struct UnitSums {
   std::int32_t cell[T::kRowsThread][T::kColumnsThread];
@@ -84,8 +84,8 @@ struct FloatTile {
     return static_cast<int>(threadIdx.x) / kRowGroups * kColumnsThread + n;
   }
 
-  /// Returns the index at which a[half][k] has row `line` of the left matrix, and b[half][k] column
-  /// `line` of the right one.
+  /// Returns the position, in the tile's arrays a[half][k] and b[half][k], of row (of a) or column
+  /// (of b) number `line`. Here it is `line` itself; in a TensorTile it is shifted, depending on k.
   static __device__ __forceinline__ int index(int, int line) { return line; }
 
   /// Multiplies the parts of matrices a and b that are in buffer `half` (0 or 1) and adds the
@@ -243,21 +243,19 @@ __device__ __forceinline__ int first_column() {
   return static_cast<int>(blockIdx.y) * T::kColumns;
 }
 
-/// Location of the elements of one matrix that belong to one index of a product's summed dimension:
-/// their offset in memory, and a number that they are multiplied by. offset < 0 means that the
-/// elements are 0.
+/// Where to find the numbers of a matrix at one index t of a product's summed dimension: the offset
+/// in memory of column t (left matrix) or row t (right matrix), and a factor to multiply its
+/// numbers by. offset < 0: the numbers are 0.
 struct Term {
   std::int32_t offset;
   float scale;
 };
 
-/// Copies a thread's share (kCount numbers) of a tile of one matrix from global to shared memory. A
-/// line is a row of the left matrix, or a column of the right one. The thread's number e is in line
-/// line_of(e), at index term_of(e) of the summed dimension. Neighbouring threads copy numbers that
-/// are neighbours in memory: along the summed dimension if `along`, otherwise in neighbouring
-/// lines. In a tile with more than kTileRows lines a thread has several lines for one summed index,
-/// whose offset is then computed once. lines, terms: size of the tile. threads: number of threads
-/// of the block.
+/// Copies this thread's share (kCount numbers) of one matrix's tile from global to shared memory:
+/// take() loads it into registers, put() stores it. A line is a row of the left matrix, or a column
+/// of the right one. The thread's e-th number is in line line_of(e), at index term_of(e) of the
+/// summed dimension. Threads copy in the order of memory: along the summed dimension if `along`,
+/// otherwise across lines. lines, terms: size of the tile. threads: number of threads of the block.
 template <int lines, int terms, int threads>
 struct Carrier {
   static constexpr int kCount = lines * terms / threads;

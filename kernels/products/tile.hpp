@@ -59,9 +59,10 @@ inline int tile_columns(int columns) { return columns <= 16 ? 16 : columns <= 32
 /// or 64.
 constexpr unsigned tile_threads(int columns) { return columns <= 32 ? 64 : 128; }
 
-/// Number of columns of the tile of a thin product (is_thin()).
+/// Number of columns of a block's tile in a thin product, one with long sums but few elements
+/// (is_thin()).
 inline constexpr int kThinColumns = 16;
-/// Number of products per step that are added to each element of such a tile.
+/// Number of summands that a step adds to each element of a tile in a thin product.
 inline constexpr int kThinTerms = 32;
 
 /// Number of rows of a tall tile; kTallTerms is the number of products per step that are added to

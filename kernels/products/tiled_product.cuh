@@ -37,8 +37,8 @@ __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const F
   }
 }
 
-/// Function object: returns the Term (offset and factor) at index t of a product's summed
-/// dimension. The factor is 1. Indices beyond the last one give zeros.
+/// Function object for multiply_tile() that finds the summands of a plain product: returns the Term
+/// (offset and factor 1) at index t of the summed dimension. Indices from `terms` on give zeros.
 struct ProductTerms {
   const Axis& axis;
   int terms;
@@ -80,8 +80,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks) product_kernel(device
   });
 }
 
-/// Returns whether this thread has numbers of the bias's gradient, the column sums. One thread per
-/// column has them, in the blocks of the product's first rows.
+/// Returns whether this thread computes part of the bias's gradient, which is the column sums of
+/// dy. One thread per column does, in the blocks of the product's first rows.
 template <class T>
 __device__ __forceinline__ bool holds_bias() {
   return blockIdx.x == 0 && T::row(0) == 0;
@@ -104,9 +104,9 @@ __device__ __forceinline__ void for_each_place(const WeightGradient& g, S& sums,
   }
 }
 
-/// Writes the squared norm of this block's tile of the gradient of the micro-batch's example number
-/// blockIdx.z. The tile's elements beyond the last row or column are zero. partial: shared memory,
-/// one element per warp. a: arguments of the kernel. sums: the thread's numbers of the tile.
+/// Writes to a.parts the squared norm of this block's tile of one gradient, that of the
+/// micro-batch's example number blockIdx.z. partial: shared memory, one element per warp. a:
+/// arguments of the kernel. sums: the thread's numbers of the tile.
 template <class T>
 __device__ __forceinline__ void store_norm(const WeightGradientNorm& a, const Sums<T>& sums,
                                            float* partial) {
@@ -138,8 +138,9 @@ struct ExampleGroup {
   }
 };
 
-/// Multiplies one example's gradient by `scale`, rounds every number to an integer and adds it to
-/// `units`.
+/// Adds one example's gradient to the integer sums: multiplies each number by `scale` (clip factor
+/// / grid) and rounds it. one: the thread's numbers of the example's gradient. units: the thread's
+/// integer sums.
 template <class T>
 __device__ __forceinline__ void add_plain_example(float scale, const Sums<T>& one,
                                                   UnitSums<T>& units) {
@@ -197,8 +198,8 @@ __device__ __forceinline__ void store_gradient(const WeightGradientRows& a, cons
   });
 }
 
-/// Function object: returns the Term (offset and factor) at index t of the sums that are the
-/// gradient of example e. The factor is 1. Indices beyond the last one give zeros.
+/// Function object for multiply_tile() that finds the summands of example e's gradient: returns the
+/// Term (offset and factor 1) at index t of its sums. Indices from `terms` on give zeros.
 struct ExampleTerms {
   const Axis& axis;
   int e;
@@ -248,10 +249,10 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   store_gradient<T>(a, sums);
 }
 
-/// Function object for a sum over a group of examples whose gradients are a single product each
-/// (dense layers): returns the Term (offset and factor) of the group's t-th example. The factor is
-/// the example's clip factor / grid if `weighs`, otherwise 1. An example with clip factor 0 gives a
-/// zero.
+/// Function object for multiply_tile() that finds the summands of a sum over a group of examples
+/// whose gradients are one product each (dense layers): returns the Term (offset and factor) of the
+/// group's t-th example. The factor is the clip factor / grid if `weighs`, otherwise 1. An example
+/// with clip factor 0 gives zeros.
 struct WeighedTerms {
   const WeightGradientSum& a;
   const ExampleGroup& group;
@@ -266,9 +267,10 @@ struct WeighedTerms {
   }
 };
 
-/// Function object for a sum over a group of examples whose gradients are sums of several products
-/// each: returns the Term (offset and factor) at index t. Each example takes `round` consecutive
-/// indices; those beyond its last product give zeros. An example with clip factor 0 gives zeros.
+/// Function object for multiply_tile() that finds the summands of a sum over a group of examples
+/// whose gradients are sums of several products (convolutions): returns the Term (offset and factor
+/// 1) at index t. Each example has `round` consecutive indices; those beyond its last product give
+/// zeros. An example with clip factor 0 gives zeros.
 struct TermsByRounds {
   const WeightGradientSum& a;
   const ExampleGroup& group;

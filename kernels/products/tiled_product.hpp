@@ -38,8 +38,8 @@ struct Product {
   std::int32_t rows_per_example;
   std::int32_t terms;
   std::int32_t columns;
-  /// Number of rows of a block's tile: kTileRows or kTallRows, depending on the kernel that is
-  /// launched.
+  /// Number of rows of a block's tile: kTileRows or kTallRows. The caller chooses it, and launches
+  /// the kernel with tiles of this size.
   std::int32_t tile_rows = 64;
   Epilogue epilogue = {};
   Axis y_row = {};  ///< layout of epilogue.y, like out_row and out_column
@@ -60,8 +60,9 @@ struct WeightGradient {
   std::int32_t rows;
   std::int32_t columns;
   std::int32_t terms_per_example;
-  /// Another description of x and dy, used by the kernels of patch_gradient.cuh, which require that
-  /// both are rounded to TF32 in memory. patch.lines = 0: these kernels are not used.
+  /// Sizes of the patches (a few rows of output pixels at a time) for the kernels of
+  /// patch_gradient.cuh, which are faster but require that x and dy are rounded to TF32 in memory.
+  /// patch.lines = 0: these kernels are not used.
   ConvPatch patch = {};
 };
 
@@ -70,8 +71,8 @@ struct WeightGradient {
 struct WeightGradientNorm {
   WeightGradient gradient;
   float* parts;
-  /// Coordinate-wise clipping: (G - mean) * inverse is squared in place of each number G of the
-  /// gradient. Both arrays have (rows + 1) columns elements; null pointers: G itself is squared.
+  /// Transform of each number G of the gradient before it is squared, (G - mean) * inverse
+  /// (coordinate-wise clipping). Both arrays have (rows + 1) columns elements; null pointers: none.
   Transform transform = {};
 };
 
@@ -102,8 +103,8 @@ struct WeightGradientSum {
   std::int32_t examples_per_block;
   FixedPoint* sum;        ///< [(rows + 1) columns], added to
   const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
-  /// (G - mean) * inverse is added in place of each number G of the gradient; null pointers: G
-  /// itself
+  /// Transform of each number G of the gradient before it is added, (G - mean) * inverse
+  /// (coordinate-wise clipping). Null pointers: none.
   Transform transform = {};
 };
 
@@ -117,9 +118,10 @@ struct WeightGradientRows {
 
 // --- Tiles ---
 
-/// Returns the launch grid for a weight gradient: number of tiles along its rows, number of tiles
-/// along its columns, `groups` (number of groups of examples). by_patches: whether the kernels of
-/// patch_gradient.cuh are used, which have other tiles.
+/// Returns the launch grid of a kernel for weight gradients: x and y count the tiles along the
+/// gradient's rows and columns, z is `groups`, the number of examples or groups of examples.
+/// by_patches: whether the kernels of patch_gradient.cuh are used, which have tiles of another
+/// size.
 inline Extent gradient_grid(std::int32_t rows, std::int32_t columns, bool by_patches,
                             unsigned groups) {
   return by_patches ? Extent{divide_up(rows, kPatchRows),

@@ -10,10 +10,10 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// A thread's share of the work to generate numbers begin .. end - 1 of a random stream. The
-/// generator makes blocks of 16 words; a thread makes the blocks first, first + stride, first + 2
-/// stride, ... below `end`. begin is a multiple of 256. Neighbouring threads make neighbouring
-/// blocks, so 16 threads that write the same word of their blocks access 16 neighbouring numbers.
+/// The generator blocks that this thread computes for numbers begin .. end - 1 of a random stream:
+/// blocks first, first + stride, first + 2 stride, ... below `end`. A generator block has 16 words.
+/// begin is a multiple of 256. Neighbouring threads compute neighbouring blocks, because 16 of them
+/// then write 16 neighbouring numbers of the stream (RandomStream).
 struct BlockShare {
   std::int64_t first;
   std::int64_t end;

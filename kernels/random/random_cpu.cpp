@@ -15,8 +15,8 @@ constexpr std::int64_t kTile = 256;
 constexpr std::int64_t kTileLanes = 16;  // generator blocks in a tile
 static_assert(kTileLanes % kLanes == 0);
 
-/// Two SIMD registers of integers, as one `lanes` type for random_block(): they have the blocks of
-/// two neighbouring tiles, so one call computes 32 blocks.
+/// A `lanes` type for random_block() with twice as many lanes as a SIMD register: one call computes
+/// the blocks of two neighbouring tiles, 32 blocks.
 struct PairLanes {
   struct U {
     VecU v[2];

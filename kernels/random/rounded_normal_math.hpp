@@ -57,23 +57,25 @@ CUDP_HD D rounded_normal_turn(D signed_high, D low) {
   return signed_high * 0x1p-31 + (low * 0x1p-63 + 0x1p-64);
 }
 
-/// Returns a bound on the error of a computed normal number r cos(t). It is relative: the caller
-/// multiplies it by rounded_normal_spread(s). u1: the uniform number from which r = sqrt(-2 ln u1)
-/// was computed. D: double or a SIMD vector of doubles.
+/// Returns a bound on the rounding error of a normal number r cos(t) that was computed in double,
+/// as a multiple of rounded_normal_spread(s). u1: the uniform number from which the radius r =
+/// sqrt(-2 ln u1) was computed. D: double or a SIMD vector of doubles.
 template <class D>
 CUDP_HD D rounded_normal_error(D u1, D r) {
   return 0x1p-52 * (r * 6.29 + (u1 * 0.5 + 0x1p-13) / (u1 * r));
 }
 
-/// Returns the number by which rounded_normal_error() is multiplied to bound the error of a normal
-/// number with standard deviation s. error_factor: 1, or more in tests to enlarge the bound.
+/// Returns the factor by which the caller multiplies rounded_normal_error() to bound the rounding
+/// error of a normal number with standard deviation s. error_factor: 1, or more in tests to enlarge
+/// the bound.
 CUDP_HD double rounded_normal_spread(double s, double error_factor = 1.0) {
   return s * ((1.0 + 0x1p-9) * error_factor);
 }
 
-/// Returns true (in a SIMD vector: all bits set) if the error bound e is valid, so that a rounding
-/// can be decided at all. l: the computed -2 ln u1, with u1 the uniform number from which the
-/// normal number is made. D: double or a SIMD vector of doubles.
+/// Returns true (in a SIMD vector: all bits set) if the error bound e of a normal number holds and
+/// is below 1/2. Otherwise the number cannot be rounded with certainty in double. l: the computed
+/// -2 ln u1, with u1 the uniform number from which the normal number is made. D: double or a SIMD
+/// vector of doubles.
 template <class D>
 CUDP_HD auto rounded_normal_bounded(D l, D e) {
   return (l >= 0x1p-36) & (e >= 0.0) & (e < 0.5);

@@ -4,11 +4,11 @@
 
 namespace cudp {
 
-/// Coordinate-wise clipping (AdaCliP): returns one coordinate of the estimated mean gradient, g~ =
-/// scale * released / b + m. released: that coordinate of the noisy sum of (g - m) / scale over the
-/// batch, with g an example's gradient. b: expected batch size. m, scale: the coordinate's mean and
-/// scale. L: the type of lanes, ScalarLanes or VecLanes. s: scalars of the step, which include 1 /
-/// b.
+/// Returns one coordinate of the estimated mean gradient in coordinate-wise clipping (AdaCliP), g~
+/// = scale * released / b + m. released: that coordinate of the noisy sum of (g - m) / scale over
+/// the batch, with g an example's gradient. b: expected batch size. m, scale: the coordinate's mean
+/// and scale. L: the type of lanes, ScalarLanes or VecLanes. s: scalars of the step, which include
+/// 1 / b.
 template <class L>
 CUDP_HD typename L::F restored_gradient(const StepScalars& s, typename L::F released,
                                         typename L::F scale, typename L::F mean) {

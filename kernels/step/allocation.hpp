@@ -12,13 +12,13 @@ namespace cudp {
 /// rejected when an example's step is drawn.
 inline constexpr std::uint64_t kMaxEpochSteps = std::uint64_t{1} << 24;
 
-/// Random allocation: writes for each example the number of the one step of the epoch, 0 .. steps -
-/// 1, in which the example is used. The step depends only on the random key, the epoch and the
-/// example's index i. All steps have exactly the same probability. With w the i-th word (32 random
-/// bits) of the stream, the step is floor(w steps / 2^32), unless (w steps) mod 2^32 is below 2^32
-/// mod steps (Lemire 2019, "Fast random integer generation in an interval"). In that case w is
-/// rejected, and the k-th further attempt uses the i-th word of another stream, number (allocation
-/// | k << 8).
+/// Allocates examples to the steps of an epoch at random: writes for each example the number, 0 ..
+/// steps - 1, of the one step in which the example is used. The step depends only on the random
+/// key, the epoch and the example's index i. All steps have exactly the same probability. With w
+/// the i-th word (32 random bits) of the stream, the step is floor(w steps / 2^32), unless (w
+/// steps) mod 2^32 is below 2^32 mod steps (Lemire 2019, "Fast random integer generation in an
+/// interval"). In that case w is rejected, and the k-th further attempt uses the i-th word of
+/// another stream, number (allocation | k << 8).
 struct Allocate {
   RandomStream stream;  ///< Stream::allocation; its step is the number of the epoch
   std::uint32_t steps;  ///< steps of an epoch, 1..kMaxEpochSteps

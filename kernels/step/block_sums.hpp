@@ -5,9 +5,9 @@
 
 namespace cudp {
 
-/// Partial sums of a batch's clipped gradients that a fused kernel has written: for each thread
-/// block that had examples, one array of d integers (a slab), d being the number of parameters. An
-/// integer counts multiples of the grid, the power of two to whose multiples each gradient is
+/// The partial sums of a batch's clipped gradients that a fused kernel has written: an array of d
+/// integers (a slab) for each thread block that had examples, with d the number of parameters. The
+/// integers count multiples of the grid, the power of two to whose multiples each gradient is
 /// rounded (SumScale::grid).
 struct BlockSums {
   Batch batch{};                        ///< fields as in FusedSum (kernels/fused/fused.hpp)

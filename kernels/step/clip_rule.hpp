@@ -68,10 +68,10 @@ CUDP_HD int floor_log2(double x) {
 #endif
 }
 
-/// Returns the grid of a sum of vectors with L2 norm up to max_norm: the power of two to whose
-/// multiples each number is rounded before it is added. It is 2^-20 times the largest power of two
-/// <= max_norm. Equals sum_grid(max_norm), but gives identical bits on the host and a device.
-/// Requires max_norm >= 2^-1000.
+/// Returns the grid for a sum of vectors with L2 norm up to max_norm: the power of two to whose
+/// multiples each number is rounded before it is added, 2^-20 times the largest power of two <=
+/// max_norm. Equals sum_grid(max_norm), but gives identical bits on the host and a device. Requires
+/// max_norm >= 2^-1000.
 CUDP_HD double sum_grid_of(double max_norm) { return power_of_two(floor_log2(max_norm) - 20); }
 
 /// Returns e^x to within an ulp (the distance between neighbouring doubles), with identical bits on
@@ -120,9 +120,9 @@ CUDP_HD float next_clip(const ClipRule& r, float clip, std::int64_t noisy_count)
   return static_cast<float>(next < r.min_clip ? r.min_clip : next > r.max_clip ? r.max_clip : next);
 }
 
-/// Returns the scalars (learning rate, noise, ...) of a step with clipping norm `clip`. s: scalars
-/// of the step; those that depend on the clipping norm, such as the noise, are replaced. r:
-/// settings of the adaptive clipping norm.
+/// Returns the scalars s of a step, changed for the clipping norm `clip`: the noise grows with it
+/// and, if r.normalised, the mean gradient is divided by it. r: settings of the adaptive clipping
+/// norm.
 CUDP_HD StepScalars scalars_at(const ClipRule& r, float clip, StepScalars s) {
   s.noise_std = float_not_below(r.noise_multiplier * static_cast<double>(clip) * r.sensitivity);
   if (r.normalised) s.inverse_batch = s.inverse_batch / clip;
@@ -130,26 +130,26 @@ CUDP_HD StepScalars scalars_at(const ClipRule& r, float clip, StepScalars s) {
   return s;
 }
 
-/// Returns the clipping norm and the grid of a step: the power of two to whose multiples every
-/// number is rounded before it is added to the step's sum. clip: the clipping norm.
+/// Returns the clipping norm `clip` of a step together with the grid that follows from it: the
+/// power of two to whose multiples every number is rounded before it is added to the step's sum.
 CUDP_HD SumScale scale_at(float clip) {
   const double grid = sum_grid_of(static_cast<double>(clip));
   return {clip, static_cast<float>(1.0 / grid), grid};
 }
 
-/// Returns the noisy count of unclipped gradients as a multiple of r.grid. halves: twice the sum
-/// over the batch's examples of b - 1/2, with b = 1 if the example's gradient was not clipped, else
-/// 0. noise: also a multiple of r.grid. Arithmetic is modulo 2^64, as for every value that is
-/// released.
+/// Adds noise to the count of gradients that were not clipped, and returns the sum as a multiple of
+/// r.grid. The count is relative to half of the batch: the sum over its examples of b - 1/2, with b
+/// = 1 if the example's gradient was not clipped, else 0. halves: twice that sum. noise: also as a
+/// multiple of r.grid. Arithmetic is modulo 2^64, as for every value that is released.
 CUDP_HD std::int64_t noisy_count_of(const ClipRule& r, std::uint64_t halves, std::int64_t noise) {
   const auto units_of_half =
       static_cast<std::uint64_t>(static_cast<unsigned long long>(0.5 / r.grid));
   return static_cast<std::int64_t>(halves * units_of_half + static_cast<std::uint64_t>(noise));
 }
 
-/// Returns twice the sum over `examples` examples of b - 1/2, modulo 2^64, with b = 1 if the
-/// example's gradient was not clipped, else 0. `clipped` of the gradients were clipped, and
-/// `non_finite` of them were not finite.
+/// Returns the argument `halves` of noisy_count_of(): twice the sum over a batch's examples of b -
+/// 1/2, modulo 2^64, with b = 1 if the example's gradient was not clipped, else 0. `clipped` of the
+/// `examples` gradients were clipped, and `non_finite` were not finite, which counts as clipped.
 CUDP_HD std::uint64_t halves_of(std::uint64_t examples, std::uint64_t clipped,
                                 std::uint64_t non_finite) {
   return examples - 2 * (clipped + non_finite);

@@ -24,8 +24,8 @@
 
 namespace cudp {
 
-/// Partial results of a batch that finish_kernel adds up: partial sums of gradients, and the
-/// losses, gradient norms and counts of examples.
+/// Partial results of a batch that the last kernel of a step adds up: a fused kernel's partial sums
+/// of gradients, and the losses, gradient norms and counts of the batch's examples.
 struct Unfinished {
   BlockSums sums{};
   TallyBatch tally{};  ///< losses and counts to add; total is null if nothing is counted
@@ -67,8 +67,8 @@ struct FinishPairs {
   std::uint32_t count;
 };
 
-/// Returns the number of pairs of rounded normals that are generated as noise for n numbers: 64 for
-/// every 128 numbers, rounded up, so some pairs at the end may be unused.
+/// Returns the number of pairs of rounded normals (the noise) that are generated for a gradient
+/// with n numbers: 64 for every 128 numbers, rounded up. Some pairs at the end may be unused.
 inline std::int64_t rounded_pairs(std::int64_t n) { return (n + 127) / 128 * 64; }
 /// Returns the number of 32-bit words of an array with one bit for each pair of noise numbers, for
 /// n numbers.

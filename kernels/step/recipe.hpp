@@ -70,6 +70,8 @@ CUDP_HD constexpr bool has_second_moment(OptimizerKind kind) {
   return kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
 }
 
+/// Kind and constants of the optimizer that updates the parameters from the released gradient
+/// (UpdateArgs has the formulas).
 struct OptimizerSettings {
   OptimizerKind kind = OptimizerKind::sgd;
   float momentum = 0.9f;  ///< coefficient of momentum and nesterov
@@ -83,6 +85,8 @@ struct OptimizerSettings {
   bool operator==(const OptimizerSettings&) const = default;
 };
 
+/// What consecutive steps of a run have in common: how a batch is drawn, what an example adds to
+/// the sum, and how the released sum updates the parameters. StepScalars has the rest.
 struct StepRecipe {
   Draw draw = Poisson{};
   Contribution contribution = ClippedGradient{};

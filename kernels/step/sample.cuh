@@ -18,9 +18,9 @@ __device__ __forceinline__ std::int64_t sample_tiles(const SampleArgs& a) {
   return (a.end - a.begin + 255) / 256;
 }
 
-/// For a launch that draws the batches of several consecutive steps, one per blockIdx.y: changes
-/// the arguments so that they are those for this block's step. a, space: the arguments, which are
-/// changed.
+/// Selects the step for which this block draws a batch, in a launch that draws the batches of
+/// several consecutive steps, one per blockIdx.y: moves the arguments' step number and pointers
+/// from the first of these steps to this block's step.
 __device__ __forceinline__ void choose_step(SampleArgs& a, SampleSpace& space) {
   const std::int64_t step = blockIdx.y;
   const std::int64_t tiles = sample_tiles(a);
@@ -31,17 +31,17 @@ __device__ __forceinline__ void choose_step(SampleArgs& a, SampleSpace& space) {
   space.count += step;
 }
 
-/// Returns the index in the training set of the example with this number in the random stream;
-/// kHeldOut if the example is held out and never drawn. kNumbered: whether examples are held out,
-/// so that the array a.index is given.
+/// Returns the index in the training set of the example with number `number` in the random stream,
+/// or kHeldOut if that example is held out and never drawn. kNumbered: whether any examples are
+/// held out; the array a.index then has the indices.
 template <bool kNumbered>
 __device__ __forceinline__ std::uint32_t index_of(const SampleArgs& a, std::int64_t number) {
   if constexpr (kNumbered) return a.index[number - a.first];
   return static_cast<std::uint32_t>(number - a.first);
 }
 
-/// Poisson sampling: returns whether an example is drawn by its lower 16 random bits. Called only
-/// if its upper 16 random bits equal those of the threshold. a: arguments of the kernel.
+/// Returns whether Poisson sampling draws an example whose upper 16 random bits equal those of the
+/// threshold: generates its lower 16 bits and compares them. a: arguments of the kernel.
 __device__ __forceinline__ bool drawn_by_lower_bits(const SampleArgs& a, std::int64_t example) {
   std::uint32_t word[16];
   const auto block =
@@ -57,9 +57,9 @@ __device__ __forceinline__ bool drawn_by_lower_bits(const SampleArgs& a, std::in
   return half < (a.threshold & 0xffff);
 }
 
-/// Poisson sampling of 16 examples: bit r of the result is 1 if example first + 16 r is drawn.
-/// half(r) returns the upper 16 random bits of that example. a: arguments of the kernel. Half: type
-/// of the function half().
+/// Draws 16 examples by Poisson sampling: bit r of the result is 1 if example first + 16 r is
+/// drawn. half(r) returns the upper 16 random bits of that example. a: arguments of the kernel.
+/// Half: type of the function half().
 template <class Half>
 __device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::int64_t first,
                                                     Half&& half) {
@@ -77,9 +77,9 @@ __device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::in
   return below;
 }
 
-/// Random allocation of 16 examples: bit r of the result is 1 if example first + 16 r is used in
-/// step `step` of its epoch. word [16]: the examples' random words, which are used unless the array
-/// a.allocated has the examples' steps.
+/// Draws 16 examples by random allocation: bit r of the result is 1 if example first + 16 r is used
+/// in step `step` of its epoch. word [16]: the examples' random words, which are used unless the
+/// array a.allocated has the examples' steps.
 __device__ __forceinline__ unsigned allocated_of_column(const SampleArgs& a, std::int64_t first,
                                                         const std::uint32_t* word,
                                                         std::uint32_t step) {

@@ -85,7 +85,7 @@ struct SampleSpace {
   const Tally* counted = nullptr;    ///< totals so far; used if the clipping norm is adaptive
 };
 
-/// Batches of consecutive steps that were drawn before the steps run.
+/// Batches that were drawn in advance, in one launch, for a range of consecutive steps of a run.
 struct BatchesAhead {
   const StepRange* range;         ///< the steps whose batches are there, in device memory
   const std::uint32_t* counts;    ///< [steps], number of examples drawn in each

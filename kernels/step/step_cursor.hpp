@@ -44,7 +44,8 @@ struct StepCursor {
   std::uint32_t oversized_batch = 0;
   /// 1 while a step is executed; 0 if the launches that run now must do nothing.
   std::uint32_t active = 0;
-  /// Number of blocks of the current launch that are done, if the launch starts the next step.
+  /// Number of blocks of the current launch that have finished. The last one starts the next step
+  /// (start_next_step()). Used only by launches that do so.
   std::uint32_t blocks_done = 0;
   std::uint32_t adapts_clip_norm = 0;  ///< 1 if the clipping norm is adaptive, by the rule `clip`
   // Members for steps whose update is a separate launch, after the norm of the released gradient is

@@ -14,8 +14,8 @@ void add_scaled(const AddScaled& a) {
 /// Number of floats in two SIMD registers.
 constexpr std::int64_t kPair = 2 * std::int64_t{kLanes};
 
-/// Length of the blocks in which a squared norm is summed: in float32, in two SIMD registers,
-/// within a block, and in double across blocks.
+/// Number of floats whose squares are added in float32 (in two SIMD registers) before the sum is
+/// added in double to a squared norm. It bounds the rounding error of squared norms.
 constexpr std::int64_t kNormBlock = 1024;
 
 /// Returns the sum of the squares of n numbers. w(i) returns a SIMD vector of the numbers from

@@ -22,9 +22,10 @@ struct Chunk {
   float* deviation;
 };
 
-/// Coordinate-wise clipping (AdaCliP): returns the mean gradient of kLanes coordinates from the
-/// released sum of (gradient - m) / scale, and updates their means m and standard deviations s. a:
-/// arguments of the update. t: addresses of the arrays. i: index in them of the first coordinate.
+/// Transforms kLanes coordinates of a released sum back to the mean gradient, and returns it
+/// (AdaCliP: the sum is that of (gradient - m) / scale). Also updates the coordinates' means m and
+/// standard deviations s. a: arguments of the update. t: addresses of the arrays. i: index in them
+/// of the first coordinate.
 CUDP_INLINE Vec restore(const UpdateArgs& a, const Chunk& t, int i) {
   Vec mean = load(t.mean + i) * broadcast(a.scale->shrink);
   Vec deviation = load(t.deviation + i);

@@ -14,7 +14,7 @@
 
 namespace cudp::privacy {
 
-/// The program that wrote a certificate.
+/// Version of the program that wrote a certificate, and how it was built.
 struct Build {
   std::string version, commit, compiler, backend;
 };
@@ -50,7 +50,8 @@ struct Certificate {
     std::string column;  ///< column of the table; all rows with the same text in it are a unit
     std::uint64_t max_rows = 1;  ///< maximum number of rows of a unit that are used
   };
-  /// Number N of training examples as far as it is public: exact, or released with noise.
+  /// Number N of training examples, in the form in which it is public: exact, or released with
+  /// noise.
   struct Size {
     double value = 0.0;      ///< N, or the noisy number that was released
     double noise_std = 0.0;  ///< 0 if N is public
@@ -72,8 +73,8 @@ struct Certificate {
     std::string sha256;  ///< SHA-256 of the file's bytes, in hexadecimal
     /// Names of the tensors that the released model has unchanged from the file.
     std::vector<std::string> frozen;
-    /// If cudp trained the file: a description of that training, whose privacy is not counted in
-    /// epsilon. Otherwise "".
+    /// Description of the earlier training in which cudp made the file; its privacy is not counted
+    /// in epsilon. "" if cudp did not make the file.
     std::string not_counted;
     bool operator==(const PublicInput&) const = default;
   };
@@ -88,9 +89,10 @@ struct Certificate {
     std::string grid_checksum;  ///< checksum of the texts in `grid` (checksum_of_grid)
     /// Privacy that each of the listed candidates spends, on its training or on its score.
     struct Part {
-      /// true: the candidates' scores on held-out rows spend it; false: their trainings do.
+      /// Whether the candidates' scores on held-out rows spend this privacy; if false, their
+      /// trainings do.
       bool of_score = false;
-      /// Indices in `grid`, ascending, of the candidates of which each spends this.
+      /// Indices in `grid`, ascending, of the candidates that spend this privacy each.
       std::vector<std::uint64_t> candidates;
       RunSpending spending;
     };
@@ -167,8 +169,9 @@ struct Certificate {
   void select(Tuning tuning, double delta);
 };
 
-/// Fixed texts of the certificate's JSON. All but kNotCounted are there only if the training was
-/// selected among others.
+/// Texts that a certificate's JSON contains if the training was selected among others (tuning):
+/// what is released, the distribution of the number of trainings, an assumption, and what epsilon
+/// covers.
 inline constexpr const char* kSelection =
     "the best of a random number of trainings; neither their number nor anything of the others is "
     "released";
@@ -176,7 +179,8 @@ inline constexpr const char* kStopping = "truncated negative binomial, given at 
 inline constexpr const char* kTimeOfSelection =
     "nobody else sees the running time, which shows the number of trainings";
 inline constexpr const char* kCounted = "the selection among the grid is counted in epsilon";
-/// The other text of the field `hyperparameter_tuning`: the training was not selected among others.
+/// Text of the field `hyperparameter_tuning` if the training was not selected among others;
+/// otherwise the field is kCounted.
 inline constexpr const char* kNotCounted = "not counted in epsilon";
 
 /// Returns a checksum of the candidates' settings, as 16 hexadecimal digits.
@@ -201,7 +205,7 @@ nlohmann::ordered_json to_json(const Certificate::PublicInput& input);
 /// Reads the JSON that to_json(PublicInput) writes. Missing fields stay empty. json: the object.
 Certificate::PublicInput read_public_input(const nlohmann::json& json);
 
-/// Returns the certificate in the published form, format 2.
+/// Returns the certificate as JSON in format 2, the content of release/privacy.json.
 nlohmann::ordered_json to_json(const Certificate& certificate);
 /// Returns the certificate as the text of the file release/privacy.json.
 std::string to_text(const Certificate& certificate);

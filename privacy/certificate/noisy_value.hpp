@@ -4,8 +4,8 @@
 
 namespace cudp::privacy {
 
-/// One kind of noisy value that was released in addition to the training steps' noisy gradient
-/// sums, e.g. the number of examples.
+/// Noisy values of one kind that a run released in addition to the noisy gradient sums of its
+/// steps, e.g. the number of examples.
 struct NoisyValue {
   std::string name;
   std::uint64_t times = 0;    ///< number of times that a value of this kind was released

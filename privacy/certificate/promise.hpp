@@ -9,8 +9,8 @@
 
 namespace cudp::privacy {
 
-/// Promise of DP-SGD and related methods: in each step a sum of clipped gradients over a random
-/// batch was released with Gaussian noise.
+/// Promise of DP-SGD and related methods, and the numbers to check it: each step released the sum
+/// of the clipped gradients of a random batch, with Gaussian noise.
 struct NoisySums {
   std::string sampling;  ///< sampling scheme of the batches
   double q = 0.0;        ///< sampling rate, sampling_threshold / 2^32
@@ -22,10 +22,10 @@ struct NoisySums {
   double clip_norm = 0.0;  ///< C [gradient units]; that of the first step if it changes
   std::string clipping;    ///< method by which gradients are bounded
   std::string clipped;     ///< name of the clipped quantity; empty: the gradient of an example
-  /// meaning of clip_norm, if the method bounds gradients in another way than by clipping
+  /// Meaning of clip_norm, if the method bounds gradients in another way than by clipping.
   std::string clip_norm_is;
-  /// largest change of the sum by one example: C (clip_norm) plus the rounding error [gradient
-  /// units]
+  /// Largest change of the sum by one example: C (clip_norm) plus the rounding error [gradient
+  /// units].
   double sensitivity = 0.0;
   double noise_std = 0.0;  ///< standard deviation of the noise [gradient units]
   /// Sums and noise are integer multiples of this [gradient units]; the value of the first step if
@@ -46,7 +46,8 @@ struct NoisySums {
   std::vector<Release> releases;  ///< all releases that were charged to the budget
   std::string accountant;         ///< name of the accountant that bounds these releases
   double epsilon_lower = 0.0;     ///< the accountant's lower bound; 0 if it has none
-  /// The accountant rounded privacy losses to multiples of this number [nats]; 0: it did not.
+  /// Spacing of the grid to which the accountant rounded privacy losses [nats]; 0: it did not round
+  /// them.
   double loss_interval = 0.0;
   double order = 0.0;               ///< Renyi order; 0 for accountants of another kind
   bool order_fixed_before = false;  ///< the Renyi order was chosen before the first release
@@ -80,8 +81,8 @@ struct FilteredReleases {
   double sensitivity = 0.0;
   double loss_sensitivity = 0.0;
   std::string selection_noise;  ///< kind of noise in the choice of a step size
-  /// true: the proof holds for real numbers only, so it does not cover that released values are
-  /// rounded.
+  /// Whether the proof holds for real numbers only, so that it does not cover the rounding of
+  /// released values.
   bool real_numbers_only = false;
   std::uint64_t steps = 0;
   std::vector<Release> releases;

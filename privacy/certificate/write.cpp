@@ -13,15 +13,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Releases = std::vector<Release>;
 
-/// Descriptions of neighbouring data sets: if the unit of privacy is an example, and if it is all
-/// rows with the same text in a column.
+/// Texts that describe neighbouring data sets in a certificate. kNeighbours: if the unit of privacy
+/// is one example. kUnitNeighbours: if it is all rows with the same text in a column.
 constexpr const char* kNeighbours = "add or remove one training example";
 constexpr const char* kUnitNeighbours =
     "add or remove one unit: all rows with one text in the column 'unit', of which the first "
     "max_rows are used";
-/// Source of the formula that converts Renyi divergences or zCDP to epsilon.
+/// Text of the field `conversion`: the source of the formula that converts Renyi divergences or
+/// zCDP to epsilon.
 constexpr const char* kConversion = "Canonne, Kamath, Steinke 2020, Proposition 12";
-/// Text for mechanisms whose proof does not cover the rounding of numbers.
+/// Text of the field `arithmetic`, for mechanisms whose proof does not cover the rounding of
+/// numbers.
 constexpr const char* kRealNumbers = "proved for real numbers only";
 
 /// Returns the releases as JSON for sampled Gaussian sums: number of steps, sampling rate and noise
@@ -68,8 +70,8 @@ Json releases_json(const Releases& releases) {
   return list;
 }
 
-/// Writes the fields of one kind of promise. In the file they stand between "delta" and the fields
-/// that all certificates end with.
+/// Writes the fields that describe a promise to the certificate's JSON; a visitor with an overload
+/// for each kind of mechanism (Promise::how).
 struct WriteMechanism {
   Json& j;
   const Promise& promise;
@@ -256,8 +258,8 @@ Json feature_release_json(const Certificate::FeatureRelease& release) {
   return j;
 }
 
-/// Returns a JSON object with the guarantee of the training and one with that of the figures of
-/// held-out units.
+/// Returns the JSON fields that a certificate has only if units were held out: the guarantee of the
+/// training alone, and an object with that of the figures computed from the held-out units.
 Json parts_json(const Certificate::Holdout& held, const Promise& promise) {
   Json part{{"share", held.share},
             {"of", "units, each by a secret coin of its own; the others are trained on"}};

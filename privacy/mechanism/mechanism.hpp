@@ -10,8 +10,8 @@ namespace cudp::privacy {
 // Mechanisms of one release. sigma is always the noise multiplier: the standard deviation of the
 // noise divided by the largest change of the sum by one example (the clipping norm).
 
-/// Mechanism: a sum over the whole data set plus Gaussian noise. Here and below, one example
-/// changes a sum by at most 1 (L2 norm), and sigma is the noise's standard deviation.
+/// Mechanism: a sum over the whole data set plus Gaussian noise. Here and in the other mechanisms,
+/// one example changes a sum by at most 1 (L2 norm), and sigma is the noise's standard deviation.
 struct Gaussian {
   double sigma = 0.0;  ///< finite, > 0
   bool operator==(const Gaussian&) const = default;
@@ -54,9 +54,10 @@ struct AllocatedGaussian {
   bool operator==(const AllocatedGaussian&) const = default;
 };
 
-/// Mixture of Gaussians: one data set gives N(0, sigma^2), the other N(c, sigma^2) with c =
-/// sensitivities[i] with probability probabilities[i]. For vectors, c bounds the L2 norm of the
-/// difference between the two data sets' values.
+/// Mechanism whose output is dominated by a mixture of Gaussians: on one data set it is N(0,
+/// sigma^2); on the other it is N(c, sigma^2), where c is sensitivities[i] with probability
+/// probabilities[i]. For vectors, c bounds the L2 norm of the difference between the two data sets'
+/// values.
 struct GaussianMixture {
   std::vector<double> sensitivities;  ///< >= 0, finite
   /// Probability of each sensitivity, >= 0. Their sum must be within 1e-9 of 1; all are divided by
@@ -81,14 +82,15 @@ struct PoissonLaplace {
   bool operator==(const PoissonLaplace&) const = default;
 };
 
-/// A selection whose privacy losses, for each pair of neighbours, lie in an interval of length
-/// epsilon at some position: the exponential mechanism, and report-noisy-max with Gumbel noise.
+/// Mechanism: a selection with bounded range, such as the exponential mechanism, or
+/// report-noisy-max with Gumbel noise. For each pair of neighbours, its privacy losses lie in an
+/// interval of length epsilon at some position.
 struct BoundedRange {
   double epsilon = 0.0;  ///< finite, >= 0
   bool operator==(const BoundedRange&) const = default;
 };
 
-/// A mechanism that is known to be (epsilon, delta)-DP, and no more.
+/// Mechanism of which only an (epsilon, delta) guarantee is known.
 struct ApproximateDp {
   double epsilon = 0.0;  ///< finite, >= 0
   double delta = 0.0;    ///< in [0, 1)
@@ -111,12 +113,11 @@ struct Release {
 /// their ranges.
 Mechanism sampled_gaussian_mechanism(double q, double sigma);
 
-/// Difference between neighbouring data sets: the second has additional examples (`add`), the first
-/// has additional examples (`remove`), or both have equally many, some of them different
-/// (`replace`).
+/// How a neighbouring data set differs from the first one: it has additional examples (`add`), it
+/// lacks examples (`remove`), or it has equally many and some of them are different (`replace`).
 enum class Change : std::uint8_t { add, remove, replace };
 
-/// Relation that defines neighbouring data sets.
+/// Relation that defines which data sets are neighbours.
 enum class NeighbouringRelation : std::uint8_t {
   add,            ///< the second data set has one example more than the first
   remove,         ///< the second data set has one example fewer than the first
@@ -136,8 +137,8 @@ inline constexpr std::uint64_t kMaxGroup = 1000;
 /// Throws std::invalid_argument, with the value, unless group is 1 to kMaxGroup.
 void check_group(std::uint64_t group);
 
-/// Which neighbouring data sets a bound is for: they differ by `group` changes of this kind at
-/// once; group >= 1.
+/// The neighbouring data sets for which a bound holds: they differ by `group` changes of the kind
+/// `relation` at once; group >= 1.
 struct Neighbours {
   NeighbouringRelation relation = NeighbouringRelation::add_or_remove;
   std::uint64_t group = 1;
@@ -147,8 +148,8 @@ struct Neighbours {
 /// Returns the mechanism's name in text files, e.g. "poisson-gaussian".
 std::string_view name(const Mechanism& mechanism);
 
-/// Each of these functions throws std::invalid_argument, with the wrong value, unless every field
-/// of the mechanism is in its range.
+/// These two functions throw std::invalid_argument, with the wrong value, unless every field of the
+/// mechanism is in its range.
 void check(const Mechanism& mechanism);
 void check(const Release& release);
 

@@ -64,7 +64,9 @@ void take(PoissonLaplace& m, std::string_view& line) { m = {take_number(line), t
 void take(BoundedRange& m, std::string_view& line) { m = {take_number(line)}; }
 void take(ApproximateDp& m, std::string_view& line) { m = {take_number(line), take_number(line)}; }
 
-/// Returns whether `called` names alternative I or a later one; if so, reads it from `line`.
+/// Reads the mechanism with the name `called` from `line`, if it is the I-th type of the variant
+/// Mechanism or a later one; tries one type and calls itself for the next. Returns false if none
+/// has that name.
 template <std::size_t I = 0>
 bool take_named(std::string_view called, std::string_view& line, Mechanism& mechanism) {
   if constexpr (I == std::variant_size_v<Mechanism>) {

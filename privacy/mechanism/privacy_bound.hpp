@@ -5,8 +5,8 @@
 
 namespace cudp::privacy {
 
-/// Kind of accountant. The Gaussian-DP estimate (rdp/gaussian.hpp) is not among them, because it is
-/// not a bound.
+/// Kind of accountant: the theory by which a bound on (epsilon, delta) is computed. The estimate by
+/// Gaussian DP (rdp/gaussian.hpp) is not among them, because it is not a bound.
 enum class AccountantKind : std::uint8_t {
   pld,  ///< privacy loss distributions
   rdp,  ///< Renyi divergences
@@ -16,7 +16,8 @@ enum class AccountantKind : std::uint8_t {
 };
 std::string_view name(AccountantKind kind);
 
-/// An (epsilon, delta) bound, and lower bounds that show how far it may be above the truth.
+/// An upper bound on the privacy of a composition, epsilon at a delta, and lower bounds that show
+/// how far it may be above the truth.
 struct PrivacyBound {
   double epsilon = 0.0;
   double delta = 0.0;

@@ -23,8 +23,8 @@ namespace {
 
 /// Largest relative rounding error of one operation in double.
 constexpr double kRounding = 0x1p-53;
-/// Upper bound on the sum of all products of probabilities that underflow when two tables are
-/// added: there are fewer than 10^8, each below 10^-307.
+/// Upper bound on what underflow can lose when two tables are added: the sum of all products of two
+/// probabilities that become 0. There are fewer than 10^8 of them, each below 10^-307.
 constexpr double kUnderflow = 1e-299;
 /// Largest likelihood ratio in a table. It is so small that products of probabilities that
 /// underflow (kUnderflow) change the mean of a sum of ratios by less than 10^-90 of it.
@@ -32,19 +32,19 @@ constexpr double kMaxRatio = 1e100;
 /// Maximum number of tables in the cache (cached_entry()).
 constexpr std::size_t kMaxTables = 16;
 
-/// Probability above z of a standard normal.
+/// Returns the probability that a standard normal number is above z.
 double upper_tail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
 
-/// Range of likelihood ratios that the points of an AllocationTable cover. What lies outside of it
-/// has so little probability that a bound on it is enough (AllocationGrid::cut).
+/// Range of likelihood ratios that the points of an AllocationTable cover. Ratios outside of it
+/// have so little probability (AllocationGrid::cut) that the table only bounds their total.
 struct Range {
   double low = 0.0, high = 0.0;
 };
 
-/// Returns about `points` ascending points from range.low to range.high. Half of them are in equal
-/// ratios, because a loss is a logarithm; the other half are equally far apart, within six standard
-/// deviations of the mean, where most of the probability is. mean, deviation: those of the
-/// distribution.
+/// Returns about `points` ascending points from range.low to range.high, at which a distribution is
+/// tabulated. One half is evenly spaced on a logarithmic scale, because a privacy loss is a
+/// logarithm; the other half is evenly spaced within six standard deviations of the mean, where
+/// most of the probability is. mean, deviation: those of the distribution.
 std::vector<double> spread(std::size_t points, const Range& range, double mean, double deviation) {
   std::vector<double> result;
   const std::size_t half = std::max<std::size_t>(points / 2, 2);
@@ -61,8 +61,8 @@ std::vector<double> spread(std::size_t points, const Range& range, double mean, 
   return result;
 }
 
-/// The likelihood ratio W = exp(z / sigma - 1 / (2 sigma^2)) of one step as an AllocationTable; z
-/// is a standard normal number, whose range is divided into cells.
+/// Makes the AllocationTable of one step of an epoch, whose likelihood ratio is W = exp(z / sigma -
+/// 1 / (2 sigma^2)) with z a standard normal number. The range of z is divided into cells.
 class OneStep {
  public:
   OneStep(double sigma, const AllocationGrid& grid) : inverse_(1.0 / sigma) {
@@ -92,9 +92,9 @@ class OneStep {
   /// Returns the likelihood ratio W at this z.
   double ratio(double z) const { return std::exp(inverse_ * (z - 0.5 * inverse_)); }
 
-  /// Integrals of the normal density over a cell [z_i, z_(i + 1)]; W is the likelihood ratio
-  /// (ratio()). mass: its probability. left, right: the parts of it that the upper bound moves to
-  /// the cell's ends. mean: integral of W / W(z_i).
+  /// Integrals over one cell [z_i, z_(i + 1)] of a standard normal z with likelihood ratio W
+  /// (ratio()). mass: the probability of the cell. left, right: the parts of it that the upper
+  /// bound moves to the cell's ends. mean: integral of W / W(z_i).
   struct Cell {
     double mass = 0.0, left = 0.0, right = 0.0, mean = 0.0;
   };
@@ -189,9 +189,9 @@ class OneStep {
   std::vector<double> z_;
 };
 
-/// Estimates the range of X + Y, for independent X and Y with tables a and b: below it X + Y has
-/// the probability `cut`, above it the fraction `cut` of its mean. The estimate need not be exact,
-/// because add() accounts for everything outside.
+/// Estimates the range of likelihood ratios for the table of X + Y, with X and Y independent and
+/// tables a and b: below it X + Y has the probability `cut`, above it the fraction `cut` of its
+/// mean. The estimate need not be exact, because add() accounts for everything outside.
 Range range_of_sum(const AllocationTable& a, const AllocationTable& b, double cut) {
   struct Lump {
     double low, high, mass, mean;
@@ -239,7 +239,7 @@ Range range_of_sum(const AllocationTable& a, const AllocationTable& b, double cu
   return {.low = edge(low), .high = std::fmin(edge(high + 1), most)};
 }
 
-/// Sums over the pairs of points that fall into each cell: see add_pairs().
+/// Result of add_pairs(): for each cell, two sums over the pairs of points that fall into the cell.
 struct CellSums {
   std::vector<double> left, right;
 };
@@ -344,7 +344,8 @@ AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool sam
   return table;
 }
 
-/// An AllocationTable that several threads may need: the first one computes it, the others wait.
+/// Entry of the cache of tables: an AllocationTable that the first thread that needs it computes,
+/// while others wait.
 struct CachedTable {
   AllocatedGaussian epoch;
   Side side;

@@ -9,7 +9,7 @@
 
 namespace cudp::privacy::pld {
 
-/// Whether a table or a privacy loss is an upper bound (above) or a lower bound (below).
+/// Whether a table or a privacy loss bounds the true one from above (above) or from below (below).
 enum class Side : std::uint8_t { above, below };
 
 /// Accuracy of the tables (AllocationTable) that bound the privacy loss of epochs of random
@@ -22,12 +22,13 @@ struct AllocationGrid {
   auto operator<=>(const AllocationGrid&) const = default;
 };
 
-/// A discrete distribution that bounds a sum S >= 0 of likelihood ratios in convex order, from one
-/// side. Each sum is over the entries (point, mass) of the table. `above`: E f(S) <= (1 +
-/// mass_error) (sum of mass f((1 +- point_error) point) + excess slope) for each convex f >= 0 that
-/// is monotone, where slope is the slope of f at infinity. The sign of point_error is + for
-/// functions that increase, - for those that decrease. `below`: E f(S) >= (1 - mass_error) (sum of
-/// mass f((1 -+ point_error) point)).
+/// A table (points with probabilities, `mass`) that bounds a sum S >= 0 of likelihood ratios from
+/// one side: for convex functions f, the mean E f(S) is at most (`above`) or at least (`below`)
+/// about the sum of mass f(point). Precisely, with sums over the entries of the table:
+///   above: E f(S) <= (1 + mass_error) (sum of mass f((1 +- point_error) point) + excess slope)
+///   below: E f(S) >= (1 - mass_error) (sum of mass f((1 -+ point_error) point))
+/// for each convex f >= 0 that is monotone; slope is the slope of f at infinity. The upper sign of
+/// point_error is for functions that increase, the lower one for those that decrease.
 struct AllocationTable {
   std::vector<double> points;  ///< ascending, the first one may be 0
   std::vector<double> mass;

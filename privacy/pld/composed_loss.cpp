@@ -18,12 +18,13 @@ constexpr double coarse = 1e-2,
                  fine = 1e-6;  // tolerances of the atoms, relative to the tilted variance
 constexpr std::size_t shortest = std::size_t{1} << 10, usual = std::size_t{1} << 17;
 constexpr std::size_t few_terms = 16;
-/// If the upper bound on epsilon is further above the lower one than this fraction, a wider range
-/// of losses is tried.
+/// Largest gap between the bounds on epsilon, as a fraction of the upper one, that is accepted. If
+/// it is larger, the bounds are computed again with a wider range of losses.
 constexpr double kLooseGap = 6e-3;
 
-/// Returns the relative error of epsilon that rounding losses to a lattice may add, if the Fourier
-/// transform has this length: longer transforms are slow, and so may be less accurate.
+/// Returns how large a relative error of epsilon is allowed from rounding losses to a lattice, if
+/// the Fourier transform has this length. Longer transforms may be less accurate, because a more
+/// accurate one would be even longer, and slow.
 double loss_allowed(std::size_t length) {
   if (length < usual) return 2e-5;
   return 1.2e-4 * std::sqrt(static_cast<double>(length) / static_cast<double>(usual));
@@ -31,17 +32,21 @@ double loss_allowed(std::size_t length) {
 
 }  // namespace
 
+/// The `count` equal releases of one DistinctLoss, with discrete distributions that bound the loss
+/// of each.
 struct ComposedLoss::Term {
   Term(PrivacyLoss loss_above, PrivacyLoss loss_below, bool one, std::uint64_t releases)
       : above(std::move(loss_above)), below(std::move(loss_below)), same(one), count(releases) {}
-  /// upper and lower bound, with coarse atoms; each view makes finer ones and does not keep them
+  /// Upper and lower bound on the loss, with a coarse division into atoms, which is kept.
+  /// make_view() refines copies of them.
   DiscretePld above, below;
   bool same;
   std::uint64_t count;
 };
 
-/// Distribution of the composed loss, for one exponential tilt. Bounds are accurate for epsilon
-/// near the mean of the tilted loss.
+/// Distribution of the composed loss, computed under one exponential tilt: probabilities are
+/// multiplied by e^(tilt loss) and normalised. Its bounds are accurate for epsilons near the mean
+/// of the tilted loss, so different epsilons need different views.
 struct ComposedLoss::View {
   double tilt = 0.0, negligible = 0.0;
   double mean = 0.0, deviation = 0.0, interval = 0.0, top = 0.0;
@@ -77,10 +82,10 @@ Moments ComposedLoss::total_moments(double tilt) const {
   return total;
 }
 
-/// Returns the tilt that solve() finds. The atoms depend on the tilt, so they are refined for it
-/// and solve() is called again, until the tilt changes by at most 10 %; at most five times.
-/// negligible: probability that may be left out when atoms are refined. Solve: type of the
-/// function.
+/// Finds a tilt together with the atoms (discrete losses) that are refined for it: refines the
+/// atoms and calls solve(), which returns a tilt, until the tilt changes by at most 10 %; at most
+/// five times. negligible: probability that may be left out when atoms are refined. Solve: type of
+/// the function.
 template <class Solve>
 double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
   double tilt = 1.0;
@@ -94,9 +99,9 @@ double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
 }
 
 /// Returns the tilt at which low_enough(moments, tilt) changes from true to false, by bisection
-/// over 1e-6 to 1e9. Larger tilts than 40 divided by the loss's standard deviation are never
-/// useful; a Gaussian loss needs a few units divided by it. moments_at(tilt): returns the moments
-/// of the loss under a tilt. Moments, LowEnough: types of the functions.
+/// between 1e-6 and 1e9. The result is at most about 40 divided by the standard deviation of the
+/// tilted loss, because larger tilts are never useful. moments_at(tilt): returns the moments of the
+/// loss under a tilt. Moments, LowEnough: types of the functions.
 template <class Moments, class LowEnough>
 static double bisect_tilt(const Moments& moments_at, const LowEnough& low_enough) {
   double low = std::log(1e-6), high = std::log(1e9);
@@ -109,15 +114,16 @@ static double bisect_tilt(const Moments& moments_at, const LowEnough& low_enough
   return std::exp(0.5 * (low + high));
 }
 
-/// Returns log delta at epsilon = mean of the loss under this tilt, approximately, by the saddle
-/// point method. It decreases with the tilt.
+/// Returns an estimate of log delta by the saddle point method, for the epsilon that is the mean of
+/// the loss under this tilt. It decreases with the tilt. at: the moments of the loss under the
+/// tilt.
 static double log_delta_near(const Moments& at, double tilt) {
   return at.log_sum - tilt * at.mean - std::log1p(tilt) -
          std::log1p(tilt * std::sqrt(2.0 * std::numbers::pi * at.variance));
 }
 
-/// Returns the tilt that is best for epsilon at this delta: the saddle point. Bounds hold at any
-/// tilt, and are tight near this one.
+/// Returns the exponential tilt at which the bound on epsilon at this delta is tightest (the saddle
+/// point). Bounds hold at any tilt.
 double ComposedLoss::tilt_for_delta(double delta) {
   const double target = std::log(delta);
   return settle_tilt(negligible_for(delta), [&] {
@@ -274,16 +280,17 @@ const ComposedLoss::View& ComposedLoss::view(double tilt, double negligible) {
   return *views_.back();
 }
 
-/// Returns a PrivacyBound with this epsilon and delta, before its lower bound is computed.
-/// interval: spacing of the grid of losses.
+/// Returns a PrivacyBound with this epsilon and delta; its lower bound is not set yet. interval:
+/// spacing of the grid of losses.
 static PrivacyBound known(double epsilon, double delta, double interval) {
   return {
       .epsilon = epsilon, .delta = delta, .interval = interval, .accountant = AccountantKind::pld};
 }
 
-/// Returns two epsilons in [low, high] that are at most 1e-14 apart, relative to the larger one, or
-/// that 60 halvings of the interval have left: the delta that `bound` gives is above `delta` at the
-/// first one, and at most `delta` at the second one. Requires that this holds for low and high.
+/// Finds by bisection where the delta that `bound` gives falls to `delta`: returns two epsilons in
+/// [low, high], with a larger delta at the first and at most `delta` at the second. They are at
+/// most 1e-14 apart, relative to the larger one, or as close as 60 halvings get. Requires that low
+/// and high are such epsilons.
 static std::pair<double, double> bisect(const LatticeSum& bound, double delta, double low,
                                         double high) {
   for (int i = 0; i < 60 && high - low > 1e-14 * high; ++i) {

@@ -70,10 +70,10 @@ class ComposedLoss {
   /// losses. epsilon: an upper bound on it, from the same distribution.
   static double lower_epsilon(const View& at, double epsilon, double delta);
   void forget_views(std::size_t max_views);
-  /// Evaluates the distribution of the composed loss under exponential tilting by `tilt`.
-  /// negligible: probability of large losses that may be left out. both: whether a lower bound is
-  /// needed in addition to the upper one. wide: whether to use a wider range of losses, so that
-  /// much less probability is left out.
+  /// Computes the distribution of the composed loss under exponential tilting by `tilt`, from which
+  /// bounds near its mean are read. negligible: probability of large losses that may be left out.
+  /// both: whether a lower bound is needed in addition to the upper one. wide: whether to use a
+  /// wider range of losses, so that much less probability is left out.
   std::unique_ptr<View> make_view(double tilt, double negligible, bool both = true,
                                   bool wide = false);
   double negligible_for(double delta) const;

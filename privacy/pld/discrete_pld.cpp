@@ -13,8 +13,9 @@ namespace {
 constexpr std::size_t max_cells = 20000, first_cells = 32;
 constexpr double cells_expected = 3000.0;  // number of cells that share the tolerance
 
-/// Returns the probability between two points, `low` and `high`, given the probabilities above and
-/// below each of them. Uses the smaller tails, in which rounding matters less.
+/// Returns the probability between the points `low` and `high`, given the probabilities above each
+/// point (above_low, above_high) and below each. Uses the smaller probabilities, in which rounding
+/// matters less.
 double between(double above_low, double above_high, double below_low, double below_high) {
   double mass = 0.0;
   if (above_low <= 0.5)

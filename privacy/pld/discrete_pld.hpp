@@ -48,6 +48,7 @@ class DiscretePld {
   double loss_error() const { return loss_error_; }
 
  private:
+  /// A cell of the range of a continuous loss's parameter, from `begin` to `end`.
   struct Cell {
     double begin = 0.0, end = 0.0;
     TailPoint low, high;

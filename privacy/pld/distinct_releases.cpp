@@ -10,9 +10,9 @@
 namespace cudp::privacy::pld {
 namespace {
 
-/// Group of `count` releases that are composed as if they were equal. `above` dominates all of them
-/// and stands for each in upper bounds; all of them dominate `below`, which stands for each in
-/// lower bounds.
+/// `count` releases that are composed as if they were equal. In upper bounds `above` stands for
+/// each of them, because it dominates them all; in lower bounds `below` does, because they all
+/// dominate it.
 struct Group {
   Mechanism above, below;
   std::uint64_t count = 0;
@@ -54,8 +54,9 @@ std::vector<Group> merge_equal(std::span<const Release> releases) {
   return groups;
 }
 
-/// Groups Poisson-sampled releases whose logarithms of rate and of noise lie in the same cell of a
-/// grid. Enlarges the cells until there are at most max_groups groups.
+/// Merges groups of Poisson-sampled releases with similar rate and noise, until at most max_groups
+/// groups are left. Releases are similar if the logarithms of rate and noise lie in the same cell
+/// of a grid, whose cells are enlarged step by step.
 std::vector<Group> coarsen(const std::vector<Group>& groups, std::size_t max_groups) {
   for (double cell = 1e-4;; cell *= 1.3) {
     std::vector<Group> result;

@@ -6,8 +6,8 @@
 
 namespace cudp::privacy::pld {
 
-/// Returns the Fourier transform of this length. Each thread caches its newest ones, because the
-/// tables of a transform take as long to compute as the transform itself.
+/// Returns an object that computes Fourier transforms of this length. Each thread caches its newest
+/// ones, because making the tables takes as long as a transform.
 std::shared_ptr<const Fft> fft_of(std::size_t length);
 
 }  // namespace cudp::privacy::pld

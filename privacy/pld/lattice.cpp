@@ -23,9 +23,9 @@ struct Split {
   double share = 0.0;   ///< fraction of the loss's probability that goes to lattice point low + 1
 };
 
-/// Divides a loss between the lattice points low * interval and (low + 1) * interval, such that its
-/// probability is kept under both distributions of the pair. A loss within 1e-9 intervals of a
-/// lattice point counts as being there (lattice_rounding).
+/// Divides the probability of a loss between the two lattice points next to it, low * interval and
+/// (low + 1) * interval, such that its mass is kept under both distributions of the dominating
+/// pair. A loss within 1e-9 intervals of a lattice point counts as that point (lattice_rounding).
 Split split(double loss, double interval) {
   const double low = std::floor(loss / interval + lattice_rounding);
   const double inside = loss - low * interval;
@@ -34,15 +34,18 @@ Split split(double loss, double interval) {
           std::fmin(std::expm1(-inside) / std::expm1(-interval), 1.0)};
 }
 
+/// By how much the hockey-stick curve (delta as a function of e^loss) bends within a cell, the
+/// interval between two lattice points.
 struct Rise {
   double of_chord = 0.0;  ///< largest height of the chord over the hockey-stick curve inside a cell
-  /// height of the hockey-stick curve at the cell's right end over its tangent at the left end
+  /// Height of the hockey-stick curve at the cell's right end above its tangent at the left end.
   double over_tangent = 0.0;
 };
 
-/// Computes the Rise of a cell, from the atoms inside it. Between them the hockey-stick curve is
-/// linear in e^loss, so the chord is furthest above it at one of these atoms. Losses and q, the
-/// atoms' probabilities under the second distribution, are relative to the cell's left end.
+/// Computes by how much the hockey-stick curve (delta as a function of e^loss) bends within a cell
+/// between two lattice points (Rise), from the atoms inside the cell. Between atoms the curve is
+/// linear in e^loss, so its chord is furthest above it at one of them. Losses and q, the atoms'
+/// probabilities under the second distribution, are relative to the cell's left end.
 class CellRise {
  public:
   explicit CellRise(double interval) : width_(std::expm1(interval)) {}

@@ -10,16 +10,17 @@ namespace {
 using Complex = std::complex<double>;
 constexpr double unit = 0.5 * std::numeric_limits<double>::epsilon();
 
-/// Exponentially tilted probabilities of one release. The largest one is stored apart, and the
-/// indices of the others are relative to it: it contributes a constant to the transform, without
-/// any rounding, so the transform's error is relative to the Euclidean norm of the others.
+/// Probabilities of one release's losses after exponential tilting. The largest probability is
+/// stored apart, and the indices of the others are relative to it. Its Fourier transform is then a
+/// constant without rounding errors, so the error of the whole transform is relative to the
+/// Euclidean norm of the others.
 struct Tilted {
   std::vector<LatticeAtom> atoms;  ///< all atoms except the largest
   double largest = 0.0;
   std::int64_t index = 0;  ///< index of the atom with the largest probability
   /// K, the log of the sum of mass e^(tilt loss), by which all are normalised
   double log_scale = 0.0;
-  /// relative error of the tail probability at an atom, averaged over the tilted atoms
+  /// Relative error of the tail probabilities, averaged over the tilted atoms.
   double tail_error = 0.0;
 };
 
@@ -57,8 +58,8 @@ std::size_t wrapped(std::int64_t index, std::size_t length) {
   return static_cast<std::size_t>(index) & (length - 1);  // length is a power of two
 }
 
-/// Replaces each value by its power with exponent `count`, by repeated squaring. Works on blocks of
-/// values that fit into vector registers.
+/// Raises each value to the power `count`, by repeated squaring. Works on blocks of values that fit
+/// into vector registers.
 void raise(std::span<Complex> values, std::uint64_t count) {
   constexpr std::size_t block = 32;
   double re[block], im[block], out_re[block], out_im[block];
@@ -97,8 +98,7 @@ void raise(std::span<Complex> values, std::uint64_t count) {
   }
 }
 
-/// Returns |value| without a check for overflow, because std::abs with it would take most of the
-/// time.
+/// Returns |value|. Unlike std::abs it does not avoid overflow, which would take most of the time.
 double size(const Complex& value) { return std::sqrt(std::norm(value)); }
 
 /// F, the product of all releases' transforms f^n, with a bound on the error at each frequency.

@@ -74,8 +74,9 @@ class LatticeSum {
   double by_sum_ = 0.0;    ///< bound on the error of the total tilted probability
   double added_ = 0.0;     ///< probability of losses that are infinite or beyond the window
   bool above_;
-  /// For each point x of the window: sums over all points y >= x, with t the tilted probability of
-  /// y, of t e^(-tilt (y - x)) in `sum_`, and of t e^(-(tilt + 1) (y - x)) in `sum_moved_`.
+  /// Sums over the points y >= x of the window, for each point x. With t the tilted probability of
+  /// y, `sum_` adds up t e^(-tilt (y - x)), and `sum_moved_` t e^(-(tilt + 1) (y - x)). delta() is
+  /// computed from both.
   std::vector<double> sum_, sum_moved_;
 };
 

@@ -85,11 +85,11 @@ class GaussianTails final : public LossTails {
   }
 
  private:
-  /// Returns the point beyond which `first` has a probability below 1e-60 on one side, between the
-  /// outermost centre and `outside`, 17 standard deviations beyond it. tail: above or below. For
-  /// large groups the point may even be inside of the outer centres, because their weights are
-  /// negligible. Tail: type of the function `tail`, which returns the probability on that side of a
-  /// point. centre: the outermost centre.
+  /// Returns the end of the range of outputs that is used on one side: beyond it `first` has a
+  /// probability below 1e-60. tail(...): returns the probability on that side of a point. centre:
+  /// the outermost centre on that side. outside: 17 standard deviations beyond it. For large groups
+  /// the result may be inside of the outer centres, because their weights are negligible. Tail:
+  /// type of the function `tail`.
   template <class Tail>
   double edge(double centre, double outside, const Tail& tail) const {
     double inside = first_.centres.front() + first_.centres.back() - centre;

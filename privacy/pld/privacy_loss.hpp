@@ -8,17 +8,19 @@
 
 namespace cudp::privacy::pld {
 
-/// One value of a privacy loss, and the probabilities of larger and of smaller losses under both
-/// distributions of the pair: p under the first (whose loss it is), q under the second. Each tail
-/// has a relative error of a few roundings, however small it is.
+/// One value of a privacy loss, and the probabilities that the loss is larger (above) or smaller
+/// (below). p_... are probabilities under the first distribution of the dominating pair (whose loss
+/// it is), q_... under the second. Each has a relative error of a few roundings, however small it
+/// is.
 struct TailPoint {
   double loss = 0.0;
   double p_above = 0.0, q_above = 0.0;
   double p_below = 0.0, q_below = 0.0;
 };
 
-/// A continuous privacy loss: an increasing function of a real parameter, such as the mechanism's
-/// output, with its tail probabilities at each value of the parameter.
+/// A continuous privacy loss, as an increasing function of a real parameter (such as the
+/// mechanism's output), together with the probabilities of larger and smaller losses at each value
+/// of the parameter.
 class LossTails {
  public:
   LossTails() = default;
@@ -31,9 +33,9 @@ class LossTails {
   double begin() const { return begin_; }
   /// Last value of the parameter for which at() can be called.
   double end() const { return end_; }
-  /// Whether the loss at parameters outside of [begin(), end()] equals the loss at the nearer end.
-  /// If false, the probability outside is below 1e-60, and parameters above end() count as an
-  /// infinite loss, or as the loss greatest() if that is finite.
+  /// Returns whether the loss at parameters outside of [begin(), end()] equals the loss at the
+  /// nearer end. If not, the probability outside is below 1e-60, and parameters above end() count
+  /// as an infinite loss, or as the loss greatest() if that is finite.
   bool constant_beyond() const { return constant_beyond_; }
   /// Returns the largest possible loss; infinite if there is none.
   double greatest() const { return greatest_; }

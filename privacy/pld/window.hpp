@@ -10,28 +10,30 @@
 
 namespace cudp::privacy::pld {
 
-/// Negative logarithms of 1e-9 and 1e-15: probability on each side of the computed range of losses
-/// (Window) under exponential tilting. kLogOutside is for the usual range, kLogLittleOutside for a
-/// wide one.
+/// Size of the computed range of losses (Window): under exponential tilting about e^-kLogOutside
+/// (1e-9) of the probability may lie outside on each side, or e^-kLogLittleOutside (1e-15) with a
+/// wide range.
 inline constexpr double kLogOutside = 20.7, kLogLittleOutside = 34.5;
 
-/// Location of a sum of privacy losses under exponential tilting: its mean and standard deviation,
-/// and how far the sum lies below and above its mean, except with a small probability on each side
-/// (Chernoff bounds).
+/// Range in which a sum of privacy losses lies under exponential tilting: its mean and standard
+/// deviation, and how far the sum reaches below and above the mean, except with a small probability
+/// on each side (Chernoff bounds).
 struct Reach {
   double mean = 0.0, deviation = 0.0;
   double below = 0.0, above = 0.0;
-  /// Amounts by which the tilt was changed to obtain `below` and `above` from Chernoff's bound.
+  /// Changes of the tilt for which Chernoff's bound gave `below` and `above`.
   double move_below = 0.0, move_above = 0.0;
 };
 
-/// Cumulants K(tilt) = log E[e^(tilt L)] of L, the sum of the losses of some releases.
+/// Computes in which range the sum of the losses of some releases lies. It uses the cumulants
+/// K(tilt) = log E[e^(tilt L)] of that sum, L.
 class Cumulants {
  public:
   /// Adds `count` releases with this loss distribution. `atoms` must outlive this object.
   void add(std::span<const Atom> atoms, std::uint64_t count) { terms_.push_back({atoms, count}); }
-  /// Returns where the sum of the losses lies under exponential tilting by `tilt`. log_outside:
-  /// negative logarithm of the probability, approximately, that may lie outside on each side.
+  /// Returns the range in which the sum of the losses lies under exponential tilting by `tilt`.
+  /// log_outside: negative logarithm of the probability, approximately, that may lie outside on
+  /// each side.
   Reach reach(double tilt, double log_outside) const;
 
  private:

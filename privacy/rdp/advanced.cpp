@@ -12,8 +12,8 @@
 namespace cudp::privacy {
 namespace {
 
-/// Returns a Gaussian release as a Poisson-sampled one; its rate is 1 if the release uses all
-/// examples. Throws std::domain_error for other mechanisms.
+/// Converts a Gaussian release to a Poisson-sampled one and returns it; the rate is 1 if the
+/// release uses all examples. Throws std::domain_error for other mechanisms.
 PoissonGaussian sampled_gaussian(const Mechanism& mechanism) {
   if (const auto* m = std::get_if<Gaussian>(&mechanism)) return {.q = 1.0, .sigma = m->sigma};
   if (const auto* m = std::get_if<PoissonGaussian>(&mechanism)) return *m;

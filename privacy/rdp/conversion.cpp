@@ -17,9 +17,9 @@ struct Lowest {
   double order = 0.0;
 };
 
-/// Returns the smallest value(order, divergence) and its order. rdp(i): divergence at orders[i].
-/// Requires that value increases with the divergence. Skips orders that cannot have the smallest
-/// value. Value: type of the function value().
+/// Finds the order at which value(order, divergence) is smallest, and returns both. rdp(i) computes
+/// the divergence at orders[i], which may take long; orders that cannot have the smallest value are
+/// skipped. Requires that value increases with the divergence. Value: type of the function value().
 template <class Value>
 Lowest lowest(std::span<const double> orders, const RdpAt& rdp, const Value& value) {
   for (const double order : orders) check_order(order);

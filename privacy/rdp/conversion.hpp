@@ -35,8 +35,9 @@ PrivacyBound lowest_epsilon(std::span<const double> orders, const RdpAt& rdp, do
 /// std::invalid_argument on an order out of range or a negative or NaN divergence.
 PrivacyBound lowest_delta(std::span<const double> orders, const RdpAt& rdp, double epsilon);
 
-/// Each of these functions checks one argument: order > 1 and finite, rdp >= 0, delta in (0, 1),
-/// epsilon finite and >= 0. Otherwise it throws std::invalid_argument, with the value.
+/// These functions check one argument each: order > 1 and finite, rdp >= 0, delta in (0, 1),
+/// epsilon finite and >= 0. They throw std::invalid_argument, with the value, if it is out of
+/// range.
 void check_order(double order);
 void check_rdp(double rdp, double order);
 void check_delta(double delta);

@@ -24,9 +24,10 @@ double precision(double sigma) {
   return 1.0 / s / s;
 }
 
-/// Calls value(order) at about ten orders between `low` and `high`, by golden section search over
-/// log(order - 1); value() itself keeps the best. Every order gives a valid bound, so the search
-/// needs no precision. Value: type of the function value().
+/// Searches for the order with the smallest value(order) between `low` and `high`, at about ten
+/// orders, by golden section search over log(order - 1). Returns nothing: value() itself keeps the
+/// best. The search need not be precise, because every order gives a valid bound. Value: type of
+/// the function value().
 template <class Value>
 void refine(const Value& value, double low, double high) {
   const double golden = 0.5 * (std::sqrt(5.0) - 1.0);
@@ -61,10 +62,10 @@ std::vector<double> wide_orders() {
   return orders;
 }
 
-/// Returns the smallest value(order, divergence) over the orders `listed` or, if there are none,
-/// over all orders. search(orders, divergences): finds the best of these orders. The order is
-/// chosen by estimated divergences; the result has its exact divergence. curve: the Renyi
-/// divergences.
+/// Returns the smallest bound value(order, divergence) that a curve of Renyi divergences gives,
+/// over the orders `listed` or, if there are none, over all orders. The order is chosen with
+/// estimated divergences, which are fast; the bound is then computed with the exact one.
+/// search(orders, divergences): finds the best of these orders.
 template <class Search, class Value>
 PrivacyBound best_of(const RdpCurve& curve, std::span<const double> listed, const Search& search,
                      const Value& value) {
@@ -144,10 +145,10 @@ double RdpCurve::estimate(double order, std::size_t entries) const {
   return sum(order, entries, 0.5);
 }
 
-/// Returns the sum of the releases' Renyi divergences of this order [nats], in which the sigmas of
-/// each sampling rate are replaced by `entries` values in geometric sequence. position: 0 takes the
-/// smaller neighbour in that sequence, which gives an upper bound; 0.5 the value half-way, an
-/// estimate.
+/// Returns the sum of the releases' Renyi divergences of this order [nats]. For speed, the many
+/// sigmas of one sampling rate are replaced by `entries` values in geometric sequence. position: 0
+/// replaces a sigma by the next smaller one in that sequence, which gives an upper bound; 0.5 by
+/// the value half-way, which gives an estimate.
 double RdpCurve::sum(double order, std::size_t entries, double position) const {
   double sum = 0.0;
   if (precision_ > 0.0) sum += precision_ * rdp(Gaussian{.sigma = 1.0}, order, neighbours_);

@@ -8,12 +8,12 @@
 
 namespace cudp::privacy {
 
-/// The Renyi divergences of a sequence of releases as a function of the order, prepared for
-/// evaluation at many orders: equal mechanisms are merged, and Gaussians without sampling are
-/// combined into one.
+/// Computes the Renyi divergence of a sequence of releases at many orders. The constructor makes
+/// this fast: it merges equal mechanisms, and combines Gaussians without sampling into one.
 class RdpCurve {
  public:
-  /// Throws std::invalid_argument if a number of a mechanism is out of its range.
+  /// Prepares the divergences of these releases. neighbours: the relation between data sets, and
+  /// the group size. Throws std::invalid_argument if a number of a mechanism is out of its range.
   explicit RdpCurve(std::span<const Release> releases, const Neighbours& neighbours = {});
 
   /// Returns the Renyi divergence of the whole sequence at one order [nats], rounded up: the sum of

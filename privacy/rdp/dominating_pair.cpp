@@ -21,8 +21,8 @@ GaussianPair pair_of(ScalarMixture mixture, double sigma, Change change, double 
   return pair;
 }
 
-/// Returns the mixture with centres j * spacing and weights[j], j = 0, 1, ...; leaves out weights
-/// of 0.
+/// Returns the mixture of Gaussians in which centre j * spacing has the weight weights[j], j = 0,
+/// 1, ...; centres with weight 0 are left out.
 ScalarMixture mixture_of(const std::vector<double>& weights, double spacing) {
   ScalarMixture mixture;
   for (std::size_t j = 0; j < weights.size(); ++j) {

@@ -17,7 +17,8 @@ struct ScalarMixture {
 /// on a neighbour. The privacy loss is log(first density / second density) at a point drawn from
 /// `first`. It is monotone in the point.
 struct GaussianPair {
-  /// Probability with which this pair applies, if a public coin selects one of several pairs.
+  /// Probability that this pair is used, if a public coin chooses one of several pairs for each
+  /// release.
   double probability = 1.0;
   ScalarMixture first;
   ScalarMixture second;

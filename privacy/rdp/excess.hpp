@@ -22,7 +22,7 @@ double log_expm1(double x);
 double log_moment(double log_excess, double magnitude);
 
 /// Returns log(e^(c l) - 1 + c (e^(-l) - 1)), without cancellation, for c > 0 and any l. With l =
-/// log x and c = order - 1 this is log_bernoulli_gap() - l.
+/// log x and c = order - 1 it is log_bernoulli_gap() - l.
 double log_gap(double c, double l);
 
 /// Returns log(x^order - 1 - order (x - 1)), without cancellation, given l = log x; order > 1.

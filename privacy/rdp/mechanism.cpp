@@ -33,7 +33,7 @@ namespace {
       "allocation, so neither accountant rdp nor a filter can account for it. Use accountant pld");
 }
 
-/// Returns the number of additions or removals of an example by which neighbours differ; a
+/// Returns how many additions or removals of an example turn a data set into its neighbour; a
 /// replacement counts twice.
 double changes(const Neighbours& neighbours) {
   return static_cast<double>(neighbours.group) *
@@ -111,6 +111,7 @@ struct Divergence {
   }
 };
 
+/// Visitor that returns the rho of zero-concentrated DP for each kind of mechanism (zcdp_of()).
 struct Concentration {
   const Mechanism& mechanism;
   const Neighbours& neighbours;
@@ -119,8 +120,9 @@ struct Concentration {
   double operator()(const PoissonGaussian& m) const {
     return m.q == 0.0 ? 0.0 : gaussian(m.sigma, 1.0);
   }
-  /// The distance of the two sums is 2 in both cases: an added example may displace another one
-  /// from the batch, and gaussian() counts a replacement as two changes.
+  /// Returns rho for a fixed-size sample, as that of Gaussian noise on sums at distance 2: an added
+  /// example may displace another one from the batch; a replaced one counts as two changes in
+  /// gaussian().
   double operator()(const FixedSizeGaussian& m) const {
     return gaussian(m.sigma, replaces(neighbours) ? 1.0 : 2.0);
   }

@@ -14,8 +14,8 @@
 namespace cudp::privacy {
 namespace {
 
-/// The mixture sum over j of w_j N(c_j, 1), with weights w_j and centres c_j in units of sigma,
-/// compared with N(0, 1).
+/// A mixture of Gaussians, sum over j of w_j N(c_j, 1), with weights w_j and centres c_j in units
+/// of sigma.
 class Mixture {
  public:
   Mixture(const ScalarMixture& mixture, double sigma) : weight_(mixture.weights) {
@@ -52,17 +52,18 @@ class Mixture {
   double min_centre_ = 0.0, max_centre_ = 0.0;
 };
 
-/// log(A - 1) (value) for a moment A = E[(first / second)^alpha] of two densities under the second.
-/// magnitude: bound on the size of the exponents that were added up, from which the rounding error
-/// follows.
+/// The logarithm of A - 1 (value), where A = E[(first / second)^alpha] is the moment of two
+/// densities, with the expectation over the second. magnitude: bound on the size of the exponents
+/// that were added up, from which the rounding error follows.
 struct LogExcess {
   double value = infinity;
   double magnitude = 0.0;
 };
 
-/// Returns an upper bound on A - 1, A the moment of order alpha, from the moments of all pairs of a
-/// component of `first` and one of `second`. Two Gaussians with standard deviation 1 and centres at
-/// distance d have the moment e^(alpha (alpha - 1) d^2 / 2).
+/// Returns an upper bound on A - 1, where A is the moment of order alpha of `first` against
+/// `second`, without integration: the weighted mean of (moment - 1) over all pairs of a component
+/// of `first` and one of `second`. Two Gaussians with standard deviation 1 and centres at distance
+/// d have the moment e^(alpha (alpha - 1) d^2 / 2).
 LogExcess excess_by_components(const Mixture& first, const Mixture& second, double alpha) {
   LogSum sum;
   double magnitude = 0.0;

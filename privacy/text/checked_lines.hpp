@@ -10,8 +10,9 @@
 
 namespace cudp::privacy {
 
-/// FNV-1a checksum of all lines of a text so far. Every step is a bijection of its state, so a
-/// change of one byte changes every checksum from there on. It detects damage, not forgery.
+/// Computes a checksum (FNV-1a) of all lines of a text so far, to detect damage; it does not detect
+/// forgery. A change of one byte changes every checksum from there on, because every step is a
+/// bijection of the checksum's state.
 class Checksum {
  public:
   void add_line(std::string_view line);
@@ -42,7 +43,7 @@ class LineReader {
   /// Returns the next line without its checksum. Verifies the checksum first, so that a damaged
   /// line is never parsed: throws std::invalid_argument if it does not match.
   std::string_view take();
-  /// Number of the line that take() returned last, from 1.
+  /// Returns the number of the line that take() returned last, from 1.
   std::size_t number() const { return number_; }
 
   /// Calls body(), which must call take() for all lines before the last one, "end". Throws

@@ -7,7 +7,7 @@
 
 namespace cudp::privacy {
 
-/// Returns a number as hexadecimal floating-point text, which is exact.
+/// Returns a number as hexadecimal floating-point text, which reads back as exactly this number.
 std::string hex(double value);
 
 /// Throws std::invalid_argument with the text "expected WHAT, found 'FOUND'", from what and found,

@@ -128,8 +128,9 @@ std::string encode_one(const R& r) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" + arrays;
 }
 
-/// Parses the record r, of type R, from its JSON line, and takes its arrays from `rest`. Returns
-/// false if the arrays are truncated; r and `rest` are then not usable.
+/// Parses the record r, of type R, from a transcript: its scalars from the JSON line, its arrays
+/// from the start of `rest`, from which they are removed. Returns false if the arrays are
+/// truncated; r and `rest` are then not usable.
 template <class R>
 bool decode_one(const Json& line, std::string_view& rest, R& r) {
   for_each_number(r, [&](const char* name, auto& value) { read(line.at(name), value); });

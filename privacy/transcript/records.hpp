@@ -14,8 +14,8 @@ namespace cudp::transcript {
 // (privacy/verify/checker.hpp). They contain secrets: sums before noise and the examples drawn.
 // Only a run with --seed makes a transcript, and it is never saved to a file.
 
-/// Record in a transcript (log of all that a run did, for its verification): a process started to
-/// train, from the first step or from a checkpoint.
+/// Record of a transcript, the log of everything that a seeded run did, from which a checker
+/// verifies the run: a process started to train, from the first step or from a checkpoint.
 struct Begin {
   std::string generator;  ///< "chacha20" or "philox"
   std::array<std::uint32_t, 8> key{};
@@ -24,8 +24,8 @@ struct Begin {
   bool operator==(const Begin&) const = default;
 };
 
-/// Record in a transcript (log of all that a run did, for its verification): the examples that a
-/// step drew.
+/// Record of a transcript, the log from which a checker verifies a run: the examples that a step
+/// drew.
 struct Batch {
   std::uint64_t step = 0;
   std::uint64_t threshold = 0;          ///< sampling rate, times 2^32; 0 if not Poisson
@@ -34,8 +34,8 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
-/// Record in a transcript (log of all that a run did, for its verification): a value that was
-/// released with noise.
+/// Record of a transcript, the log from which a checker verifies a run: values that were released
+/// with noise, and the private sums from which they were computed.
 struct Release {
   std::string name;
   std::uint32_t stream = 0;  ///< random stream; together with `step` it selects the noise
@@ -55,9 +55,9 @@ struct Release {
   bool operator==(const Release&) const = default;
 };
 
-/// Record in a transcript (log of all that a run did, for its verification): an update of the
-/// parameters, with everything it needs except the noisy gradient sum, which is in the Release
-/// record of the same step.
+/// Record of a transcript, the log from which a checker verifies a run: an update of the
+/// parameters, with all its inputs except the noisy gradient sum, which is in the Release record of
+/// the same step.
 struct Update {
   std::uint64_t step = 0;
   /// Update rule: one of sgd, momentum, nesterov, adam, adamw, dp-agd. For dp-agd, learning_rate is
@@ -69,7 +69,8 @@ struct Update {
   double learning_rate = 0.0;
   double inverse_batch = 0.0;
   double bias1 = 1.0, bias2 = 1.0, ema_decay = 0.0;
-  /// true: gradients were transformed before clipping (AdaCliP); the checker then skips the update.
+  /// Whether gradients were transformed before clipping (AdaCliP). The checker then skips the
+  /// update.
   bool coordinates = false;
   // State after the update, [parameters] or empty. The state before it is in the last Update or
   // State record.
@@ -79,8 +80,8 @@ struct Update {
   bool operator==(const Update&) const = default;
 };
 
-/// Record in a transcript (log of all that a run did, for its verification): the training state
-/// (parameters, optimizer) when a process starts, before its first step.
+/// Record of a transcript, the log from which a checker verifies a run: the parameters and the
+/// optimizer's state when a process starts, before its first step.
 struct State {
   std::vector<float> parameters, moment1, moment2, average;
   bool operator==(const State&) const = default;

@@ -31,7 +31,8 @@ std::string key_of(const privacy::Composition& c, const privacy::AccountantOptio
   return key;
 }
 
-/// Appends to a cache key (text) everything that determines what a training or a score spends.
+/// Appends to `key`, the key of a cached bound, everything that determines the privacy of one
+/// training or score. A visitor with an overload for each kind of run.
 class SpendingKey {
  public:
   explicit SpendingKey(std::string& key) : key_(key) {}

@@ -10,8 +10,8 @@
 
 namespace cudp::verify {
 
-/// Cache of bounds on epsilon that the accountant computed, because a checker needs some of them
-/// several times.
+/// Computes bounds on epsilon with the accountant, and caches them, because a checker needs some of
+/// them several times.
 class Bounds {
  public:
   Bounds() = default;
@@ -31,8 +31,8 @@ class Bounds {
   const privacy::SelectionEpsilon& selection(const privacy::Certificate::Tuning& tuning,
                                              double delta, std::uint64_t group);
 
-  /// Callback that reports progress: it receives the fraction, 0 to 1, of the lines of
-  /// metrics.jsonl that have been checked. These lines take most of the time.
+  /// Reports the progress of check_released(): called with the fraction (0 to 1) of the lines of
+  /// metrics.jsonl that have been checked, which takes most of the time.
   std::function<void(double share)> on_rows;
 
  private:
@@ -43,8 +43,9 @@ class Bounds {
   };
   template <class Bound>
   using Answers = std::map<std::string, Answer<Bound>>;
-  /// Returns the bound that `known` has for this key. If there is none, calls compute() and stores
-  /// its result. Throws std::invalid_argument if compute() threw, now or before.
+  /// Returns the bound that the cache `known` has for this key. If there is none, calls compute()
+  /// and caches its result. Throws std::invalid_argument if compute() throws, or threw at an
+  /// earlier call.
   template <class Bound, class Compute>
   const Bound& answer(Answers<Bound>& known, const std::string& key, const Compute& compute);
 

@@ -8,7 +8,7 @@
 
 namespace cudp::verify {
 
-/// One line of a ledger file: releases of one mechanism that were charged.
+/// One line of a ledger file, which charges `release`: a number of releases of one mechanism.
 struct Charge {
   bool numbered = false;
   std::uint64_t first = 0;  ///< numbered releases: index of the first one that this line charges
@@ -17,19 +17,20 @@ struct Charge {
   std::uint64_t key = 0;       ///< number of times that the random key was lost before this line
 };
 
-/// All charges in a ledger file.
+/// Content of a ledger file: all charges, and when random keys were lost.
 struct Charges {
   std::vector<Charge> lines;
-  /// Entry j: number of releases that the file lists before the loss number j of the random key.
+  /// One entry per loss of the random key: the number of releases that the file lists before it.
   std::vector<std::uint64_t> lost;
   std::uint64_t total = 0;  ///< number of releases that the file lists
   privacy::Ledger ledger;
 
-  /// Returns how many times the key was lost before the last of the first `charged` releases.
+  /// Returns how many times the random key had been lost when release number `charged` of the file,
+  /// counted from 1, was charged.
   std::uint64_t lost_keys_before(std::uint64_t charged) const;
-  /// Returns the mechanism as which the numbered release `number` was charged between the losses
-  /// number `key` and `key` + 1 of the random key; nullptr if it was not. Looks only at the first
-  /// `charged` releases of the file.
+  /// Returns the mechanism as which the ledger charged release number `number` under the random key
+  /// that was current after `key` losses; nullptr if it did not charge it. Only the first `charged`
+  /// releases of the file count, those that were in it when the release was made.
   const privacy::Mechanism* find(std::uint64_t number, std::uint64_t key,
                                  std::uint64_t charged) const;
 };

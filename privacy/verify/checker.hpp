@@ -9,8 +9,8 @@
 
 namespace cudp::verify {
 
-/// The files of a finished run, as text, and its transcript (a record of everything, including
-/// secrets).
+/// The files of a finished run, each as text, that a checker compares. The transcript is a log of
+/// everything that the run did, including secrets.
 struct Evidence {
   std::string certificate;  ///< content of release/privacy.json
   /// Content of private/ledger, the list of charged releases; any authentication code is ignored.
@@ -31,7 +31,7 @@ struct Evidence {
 struct Verdict {
   std::vector<Finding> findings;  ///< empty: every check passed
   std::uint64_t releases = 0;     ///< number of releases checked
-  /// Number of released values whose noise was recomputed from the random key and compared.
+  /// Number of released numbers whose noise was drawn again from the random key and compared.
   std::uint64_t numbers = 0;
   std::uint64_t updates = 0;
   /// Epsilon of the certificate's releases, recomputed by the accountant or by the privacy filter;

@@ -11,8 +11,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Compares the JSON objects of a certificate with the fields they may have; collects one line for
-/// each difference.
+/// Compares a certificate's JSON with the fields that it may have, object by object, and collects a
+/// line for each difference. Implementation of compare_fields().
 class Comparison {
  public:
   explicit Comparison(const std::map<std::string, Field>& fields) : fields_(fields) {}

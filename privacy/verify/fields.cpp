@@ -32,7 +32,7 @@ Field inside_unit() {
 Field rate() {
   return number("a number in (0, 1]", [](double x) { return x > 0.0 && x <= 1.0; });
 }
-/// Returns a field whose value is a noise multiplier.
+/// Returns the requirements on a field whose value is a noise multiplier.
 Field noise() {
   return number("a number of 1e-6 to 1e12", [](double x) { return x >= 1e-6 && x <= 1e12; });
 }
@@ -52,8 +52,9 @@ Field whole() {
 }
 Field one_of(Texts words) { return {.words = std::move(words)}; }
 Field any_text() { return {}; }
-/// Returns a field whose value is a text in a fixed pattern, so that no free sentence fits into it.
-/// range: description of the pattern. fits(text): whether a text has it.
+/// Returns the requirements on a field whose value is a text of a fixed pattern, so that the field
+/// cannot contain a free sentence. range: description of the pattern. fits(text): whether a text
+/// has it.
 Field word(const char* range, bool (*fits)(const std::string&)) {
   return {.range = range, .fits = fits};
 }
@@ -75,8 +76,8 @@ Field texts() { return of_type(Field::Type::texts); }
 constexpr const char* kConversion = "Canonne, Kamath, Steinke 2020, Proposition 12";
 constexpr const char* kRealNumbers = "proved for real numbers only";
 
-/// All fields that the certificate `json` of this method, status and settings may have, by their
-/// path in the JSON.
+/// Makes the list of all fields that a certificate may have, with the requirements on each, by
+/// their path in the JSON. They depend on the method, the status and the settings of its run.
 class Format {
  public:
   Format(const Json& json, const StatedNumbers& c, const Settings& s) : json_(json), c_(c), s_(s) {
@@ -194,8 +195,8 @@ class Format {
       must(std::string("tuning.size_release.") + name, inside_unit());
   }
 
-  /// Returns the text with which a certificate states why it has no epsilon for groups of units; ""
-  /// if it must have them.
+  /// Returns the text by which a certificate must state why it has no table of epsilons for groups
+  /// of units.
   std::string no_groups() const {
     if (c_.tuning) return "not stated: the settings were selected privately";
     if (c_.holdout)
@@ -243,8 +244,9 @@ class Format {
     must(path + "[].sigma", noise());
     must(path + "[].steps", whole());
   }
-  /// Adds the fields of a list of releases under random allocation: whole epochs, each one release.
-  /// A release of the number of examples, or of features, may stand before them.
+  /// Adds the requirements on the list of releases of a run with random allocation: each entry
+  /// counts epochs, each of which is one release. Entries for the number of examples, or for
+  /// statistics for features, may stand before them.
   void allocated_releases(const std::string& path) {
     must(path, objects());
     may(path + "[].mechanism", one_of({"allocated-gaussian"}));

@@ -5,7 +5,7 @@
 
 namespace cudp::verify {
 
-/// One error that the verification of a run has found.
+/// One error that the verification of a run has found: the rule that is violated, and a text.
 struct Finding {
   std::string rule;  ///< name of the broken rule, as in privacy/README.md
   std::string what;  ///< where in the run, what was expected, what was found
@@ -19,8 +19,8 @@ struct Findings {
   std::optional<double> epsilon;
 
   void add(const char* rule, std::string what);
-  /// Adds the finding "WHERE: expected EXPECTED, found FOUND" under this rule, unless `holds` is
-  /// true. where: place in the run's files.
+  /// Checks one number of a run: unless `holds` is true, adds the finding "WHERE: expected
+  /// EXPECTED, found FOUND" under this rule. where: place in the run's files.
   void expect(bool holds, const char* rule, const std::string& where, double expected,
               double found);
   /// Records that a check was not possible. what: the check and the reason. The same text is

@@ -17,15 +17,16 @@ std::array<std::uint32_t, 16> chacha20_block(const std::array<std::uint32_t, 8>&
 std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
                                            std::array<std::uint32_t, 2> key);
 
-/// A random stream of a run, as 32-bit words. Words are stored in tiles of 256, for SIMD: word i is
-/// in tile i / 256, row (i % 256) / 16, lane i % 16, which is word `row` of generator block 16 tile
-/// + lane. ChaCha20's blocks have the nonce {stream, step low, step high}. For Philox, word w of
-/// block n is word w % 4 of the output for counter {4 n + w / 4, n >> 30, step low, stream} and the
-/// key's first two words.
+/// A random stream of a run: 32-bit words from ChaCha20 or Philox, computed independently of the
+/// trainer. Words are in tiles of 256: word i is in tile i / 256, row (i % 256) / 16, lane i % 16,
+/// which is word `row` of generator block 16 tile + lane. ChaCha20's blocks have the nonce {stream,
+/// step low, step high}. For Philox, word w of block n is word w % 4 of the output for counter {4 n
+/// + w / 4, n >> 30, step low, stream} and the key's first two words.
 class RandomWords {
  public:
-  /// Throws std::invalid_argument if the generator is neither "chacha20" nor "philox", or if a
-  /// Philox step is not below 2^32.
+  /// Selects the random stream with number `stream` of step `step`. generator: "chacha20" or
+  /// "philox". key: the run's random key. Throws std::invalid_argument if the generator is another
+  /// one, or if a Philox step is not below 2^32.
   RandomWords(std::string_view generator, const std::array<std::uint32_t, 8>& key,
               std::uint32_t stream, std::uint64_t step);
 

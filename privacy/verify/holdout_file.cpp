@@ -19,6 +19,7 @@ constexpr const char* kBarsAre =
     "bounds that hold in 95 of 100 runs for the population that the rows are drawn from: which "
     "rows were held out, and noise, are both in";
 
+/// Implementation of check_holdout_file(): compares release/holdout.json with the certificate.
 class HoldoutFile {
  public:
   HoldoutFile(const Json& json, const privacy::Certificate::Holdout& held)

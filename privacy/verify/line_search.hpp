@@ -9,23 +9,25 @@
 
 namespace cudp::verify {
 
-/// Reference implementation of DP-AGD's choice of step sizes (Lee and Kifer 2018, Algorithm 2),
-/// computed from the released noisy choices. A choice is an index into 20 step sizes, evenly spaced
-/// from 0 to the largest. The last choice in an iteration is its step size; earlier choices in it
-/// are 0, and each of them shrinks the largest step size. After every 10 steps the largest becomes
-/// 1.1 times the largest of those 10. Directions are checked in optimizer.hpp.
+/// Checks the step sizes of method DP-AGD: a reference implementation of Lee and Kifer 2018,
+/// Algorithm 2, which computes them from the released noisy choices. A choice is an index into 20
+/// step sizes, evenly spaced from 0 to the largest. The last choice in an iteration is its step
+/// size; earlier choices in it are 0, and each of them shrinks the largest step size. After every
+/// 10 steps the largest becomes 1.1 times the largest of those 10. Directions are checked in
+/// optimizer.hpp.
 class LineSearch {
  public:
   /// Number of step sizes among which a choice is made.
   static constexpr int kStepSizes = 20;
   /// Largest step size of the first iteration.
   static constexpr double kFirstLargest = 2.0;
-  /// Number of steps after which the largest step size is set again.
+  /// Number of steps after which the largest step size is replaced.
   static constexpr std::size_t kWindow = 10;
-  /// It is set to (1 + kWindowGrowth) times the largest of these steps.
+  /// The new largest step size is (1 + kWindowGrowth) times the largest of the last kWindow steps.
   static constexpr double kWindowGrowth = 0.1;
 
-  /// Called when a process of the run starts, or resumes from a checkpoint, at `step`.
+  /// Starts at `step`: the caller calls it when a process of the run begins, or resumes from a
+  /// checkpoint.
   void begin(std::uint64_t step);
   /// Adds a released noisy choice of the current iteration: the index of a step size.
   void add_choice(const transcript::Release& choice) { chosen_.push_back(choice.values); }

@@ -22,7 +22,8 @@ inline constexpr std::uint32_t kMoments = 10;
 inline constexpr std::uint32_t kCount = 11;
 inline constexpr std::uint32_t kHoldout = 12;
 
-/// Kinds of releases that a run's training method makes. They determine which checks apply.
+/// Kinds of releases that a run makes; they follow from its training method, and determine which
+/// checks apply.
 struct Kinds {
   bool known = false;  ///< whether the method's name is known
   /// Whether the method releases noisy sums of clipped gradients over random batches and updates

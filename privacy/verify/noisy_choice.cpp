@@ -12,7 +12,8 @@ std::uint64_t first_digits(const std::vector<std::uint32_t>& words, std::size_t 
   return std::uint64_t{words[2 * i]} << 32 | words[2 * i + 1];
 }
 
-/// Returns ln(-ln U) for U = m 2^-64, 0 < m < 2^64: with U uniform, the negative of Gumbel noise.
+/// Returns ln(-ln U) for the uniform number U = m 2^-64, 0 < m < 2^64. It is the negative of a
+/// Gumbel random number.
 long double log_of_exponential(std::uint64_t m) {
   if (m < std::uint64_t{1} << 63)
     return std::log(-std::log(static_cast<long double>(m) * 0x1p-64L));

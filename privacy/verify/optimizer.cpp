@@ -24,15 +24,17 @@ Approximate rounded(double value, double error) {
 
 Approximate exactly(double x) { return {x, 0.0}; }
 
-/// One parameter and its optimizer moments after a step, as Approximate numbers.
+/// A parameter and its optimizer moments after a step, each with a bound on the engine's rounding
+/// error.
 struct Parameter {
   Approximate parameter, moment1, moment2;
 };
 
-/// Computes one optimizer step of one parameter. theta_before, m_before, v_before: parameter and
-/// moments before the step. g_sum: this parameter's number in the noisy gradient sum. m_after,
-/// v_after: the moments that the engine stored. scale: factor on this parameter's learning rate. u:
-/// the update, with the optimizer's constants.
+/// Computes what an optimizer step makes of one parameter, with bounds on the engine's rounding
+/// errors. theta_before, m_before, v_before: parameter and moments before the step. g_sum: this
+/// parameter's number in the noisy gradient sum. m_after, v_after: the moments that the engine
+/// stored. scale: factor on this parameter's learning rate. u: the update, with the optimizer's
+/// constants.
 Parameter step(const transcript::Update& u, double scale, double theta_before, double m_before,
                double v_before, double g_sum, double m_after, double v_after) {
   const Approximate theta = exactly(theta_before);

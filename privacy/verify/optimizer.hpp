@@ -7,11 +7,11 @@
 
 namespace cudp::verify {
 
-/// A number that an engine computes in float arithmetic: its value computed in double, and a bound
-/// on the engine's error. Every operation adds the error of one rounding to nearest: at most 2^-24
-/// of the result, or 2^-126 if a small result is flushed to 0. Errors of operands are propagated
-/// without rounding. The bound therefore holds with and without fused multiply-adds, which round
-/// less often. If the value overflows float, the error is infinite.
+/// A number as an engine may have computed it in float: its value in double, and a bound on the
+/// engine's rounding error. Every operation adds the error of one rounding to nearest: at most
+/// 2^-24 of the result, or 2^-126 if a small result is flushed to 0. Errors of operands are
+/// propagated without rounding. The bound therefore holds with and without fused multiply-adds,
+/// which round less often. If the value overflows float, the error is infinite.
 struct Approximate {
   double value = 0.0;
   double error = 0.0;

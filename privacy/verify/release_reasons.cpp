@@ -21,8 +21,8 @@ std::string in_digits(const char* format, double number) {
   return {text.data(), static_cast<std::size_t>(std::clamp(length, 0, 63))};
 }
 
-/// Reasons against publishing a model that a run's data or method can have, as the program words
-/// them.
+/// All texts that a certificate may have in `unsafe_flags`: properties of a run's data or method
+/// that forbid publishing its model.
 constexpr const char* kUnsafe[] = {
     "unsafe-diagnostics",
     "bounds, categories or classes were read from private rows",
@@ -33,6 +33,8 @@ constexpr const char* kUnsafe[] = {
     "objective perturbation: its privacy is proved for real numbers only; what the last bits of "
     "the computer's numbers tell beyond epsilon is not bounded"};
 
+/// Implementation of check_release_reasons(): compares what a certificate states about the release
+/// of its model with its settings and numbers.
 class Reasons {
  public:
   Reasons(const Json& json, const StatedNumbers& c, const Settings& settings)
@@ -71,8 +73,8 @@ class Reasons {
   }
   bool states(const char* pointer) const { return json_.contains(Json::json_pointer(pointer)); }
 
-  /// Checks that the stated reasons against a release are, in this order: a seed (if `seeded`), a
-  /// weak generator, and each flag in `unsafe`.
+  /// Checks the certificate's list of reasons against a release (not_for_release). It must have, in
+  /// this order: a seed (if `seeded`), a weak generator, and each flag in `unsafe`.
   void check_reasons(bool seeded, const Json& unsafe) {
     if (is_proved_for_real_numbers_only() && unsafe.empty())
       wrong("unsafe_flags: expected one, as the proof is for real numbers only");
@@ -120,8 +122,8 @@ class Reasons {
       wrong("warnings: expected " + due.dump() + ", found " + warnings.dump());
   }
 
-  /// Checks the stated assumptions about the rows of a table or an array, or about a user's own
-  /// images. Data sets given by name have none.
+  /// Checks the assumptions that the certificate states about the rows of a table or an array, or
+  /// about a user's own images. Data sets given by name have none.
   void check_assumptions() {
     std::vector<std::string> stated;
     if (states("/assumptions"))

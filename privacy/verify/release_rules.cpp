@@ -36,9 +36,9 @@ bool close(double a, double b, double share = 1e-12) {
   return std::fabs(a - b) <= share * std::fmax(std::fabs(a), std::fabs(b));
 }
 
-/// Checks the releases that a certificate lists against the rules of its method, with the settings
-/// `s`. run() returns one line for each difference. Functions named of_... check one kind of method
-/// or number, and add their differences to wrong_.
+/// Checks that the releases that a certificate lists are those that its method makes with the
+/// settings `s`. run() returns one line for each difference. Functions named of_... check one kind
+/// of method or number, and add their differences to wrong_.
 class Rules {
  public:
   Rules(const nlohmann::json& json, const StatedNumbers& c, const Settings& s)
@@ -90,10 +90,10 @@ class Rules {
                    json_["feature_release"]["dimensions"].get<double>());
   }
 
-  /// Checks that the noise on the released number of examples follows from epsilon, or from the
-  /// part of it that is reserved for that number. k: maximum number of rows of a unit. A run that
-  /// ended with an error after this release does not state whether the budget was divided, so both
-  /// are valid.
+  /// Checks that the noise on the released number of examples is the one that follows from the
+  /// budget: from the whole epsilon or, if the budget was divided, from the part for that number.
+  /// k: maximum number of rows of a unit. A run that ended with an error after this release does
+  /// not state whether the budget was divided, so both are valid.
   void of_size(double epsilon, double k) {
     const double whole =
         std::fmax(kMinNoise, 10.0 * k * std::sqrt(-std::log(c_.training_delta)) / epsilon);
@@ -116,18 +116,18 @@ class Rules {
            c_.size_noise);
   }
 
-  /// Sets left_ to all releases of the certificate, then removes the two that every run makes
-  /// before its steps: the noisy number of examples and the statistics for features, if the
-  /// certificate states them.
+  /// Starts the comparison of the certificate's releases with the method's: copies them to left_,
+  /// and removes the two that precede all steps: the noisy number of examples and the statistics
+  /// for features, if the certificate states them.
   void begin() {
     left_ = c_.releases;
     if (c_.size_noise > 0.0) take("row count", privacy::Gaussian{c_.size_noise}, 1);
     if (c_.feature_noise > 0.0 && c_.status != "refused")
       take("features", privacy::Gaussian{c_.feature_noise}, 1);
   }
-  /// Removes `count` releases of this mechanism from the front of left_, and returns true. If they
-  /// are not there, removes nothing, reports a difference, in which `what` names them, and returns
-  /// false.
+  /// Removes `count` releases of this mechanism from the front of left_ (the releases that are not
+  /// matched yet), and returns true. If they are not there, removes nothing, reports a difference,
+  /// in which `what` names them, and returns false.
   bool take(const std::string& what, const privacy::Mechanism& mechanism, std::uint64_t count) {
     if (left_.empty() || left_.front().mechanism != mechanism || left_.front().count < count) {
       wrong_.push_back("releases: expected " + std::to_string(count) + " of " +
@@ -176,7 +176,8 @@ class Rules {
            "quantile's C_last, from C_least to C_most", q.min_clip_norm, last);
   }
 
-  /// Returns whether the method may add, at step `step`, the noise of the first step times `ratio`.
+  /// Returns whether the method adds, at step `step`, noise whose multiplier is `ratio` times that
+  /// of the first step.
   bool fits(std::uint64_t step, double ratio) const {
     const auto t = static_cast<double>(step);
     if (is_method("dpsgd-decay"))
@@ -203,10 +204,9 @@ class Rules {
     return m == privacy::sampled_gaussian_mechanism(c_.q, sigma_of(m)) && sigma_of(m) > 0.0;
   }
 
-  /// Checks that left_, the releases that no rule has matched yet, are the planned steps of the
-  /// method, in order, each with the noise that the method gives it. If steps were charged again
-  /// because the run lost its random key, left_ has the repetitions, too: they were made with new
-  /// noise, so each is another release. repeated_steps() checks such a list, without its order.
+  /// Checks that the releases that no rule has matched yet (left_) are the steps that the method
+  /// planned, in order, each with its noise. If the run lost its random key, steps were repeated
+  /// with new noise and charged again; repeated_steps() then checks the list, without its order.
   void of_steps() {
     double min = 1.0, max = 1.0;
     for (const Release& r : left_) {
@@ -238,9 +238,9 @@ class Rules {
     check_noise_over_time(min, max);
   }
 
-  /// Checks left_ for a run that lost its random key, and so repeated some steps with new noise.
-  /// Groups the releases by their noise, and checks that each noise is one that a planned step has,
-  /// and that it occurs at least as often as the planned steps have it.
+  /// Checks the steps in left_ of a run that lost its random key, and so repeated some steps with
+  /// new noise. It compares numbers of releases for each noise multiplier: each must be one that a
+  /// planned step has, and must occur at least as often as the planned steps have it.
   void repeated_steps() {
     std::map<double, std::uint64_t> stated;  // key: ratio to sigma
     for (const Release& r : left_)
@@ -285,9 +285,9 @@ class Rules {
     expect(close(max, most) || (may_be_cut && most >= max), "noise_over_time's most", max, most);
   }
 
-  /// Checks left_, the releases that no rule has matched yet, for method DPIS (importance
-  /// sampling). An epoch begins with noisy sums of gradient norms, from which the sampling rate and
-  /// the noise of the epoch's steps follow.
+  /// Checks the steps of method DPIS (importance sampling) in left_, the releases that no rule has
+  /// matched yet. Each epoch begins with noisy sums of gradient norms, from which the sampling rate
+  /// and the noise of its steps follow.
   void of_importance() {
     const privacy::Mechanism totals = privacy::Gaussian{c_.norm_total_noise};
     expect_close("norm_total_noise, from the row count", s_.number("dpis-total-noise") * c_.size,
@@ -327,8 +327,8 @@ class Rules {
       wrong_.emplace_back("noise_over_time: expected none for dpis, found one");
   }
 
-  /// Checks that a Renyi filter with the run's budget and order admits all releases of DPIS
-  /// together.
+  /// Checks that the releases of DPIS stay within its budget: a Renyi filter with the run's budget
+  /// and order must admit them all.
   void of_importance_filter() {
     try {
       privacy::Filter filter(
@@ -347,9 +347,10 @@ class Rules {
 
   // Linear models.
 
-  /// Checks the stated sensitivity of a sum. bound: largest contribution of one example. relative:
-  /// its relative error. dimension: number of coordinates, each of which is rounded. For up to 2^28
-  /// examples the stated number must equal that bound; for more it must be at least the bound.
+  /// Checks the sensitivity that a certificate states for a sum: it must be the largest
+  /// contribution of one example (bound) plus its rounding error. relative: relative error of the
+  /// contribution. dimension: number of coordinates, each of which is rounded. For more than about
+  /// 2^28 examples the stated number may be larger.
   void expect_linear(const char* what, double bound, double relative, double dimension,
                      double stated) {
     const double expected = bound * (1.0 + relative) +
@@ -443,10 +444,10 @@ class Rules {
                        " gradients and " + std::to_string(choices) + " choices");
   }
 
-  /// Returns whether a noisy gradient of DP-AGD may have this noise multiplier: with rho = 1 / (2
-  /// sigma^2), whether rho is `share`, or share or gamma share times a power of 1 + gamma. share:
-  /// the rho of the first gradient. Whenever no step size helps, the gradient is measured again
-  /// with gamma times its rho, and later gradients have 1 + gamma times its rho.
+  /// Returns whether DP-AGD may release a gradient with this noise multiplier. Its cost rho = 1 /
+  /// (2 sigma^2) must be `share`, the rho of the first gradient, or share or gamma share times a
+  /// power of 1 + gamma: whenever no step size helps, the gradient is measured again with gamma
+  /// times its rho, and later gradients have 1 + gamma times its rho.
   bool is_gradient_noise(double sigma, double share) const {
     const double gamma = s_.number("gamma");
     const double rho = 0.5 / (sigma * sigma);

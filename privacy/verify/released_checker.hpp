@@ -54,9 +54,9 @@ class ReleasedChecker {
   void check_rules(const char* name, std::initializer_list<std::string_view> rules);
 
   bool is_method(const char* method) const { return c_.method == method; }
-  /// Returns whether the run has training steps that release noisy sums over batches. The answer
-  /// follows from the method and the status, so that leaving a field out of the certificate does
-  /// not avoid a check.
+  /// Returns whether the run has training steps that release noisy sums over batches. This follows
+  /// from the method and the status, not from other fields, so that leaving a field out of a forged
+  /// certificate does not avoid a check.
   bool is_engine() const { return kinds_of(c_).engine && c_.status != "refused"; }
   bool is_of(std::initializer_list<const char*> methods) const {
     return c_.status != "refused" &&
@@ -64,8 +64,8 @@ class ReleasedChecker {
   }
 
   void check_epsilon();
-  /// Checks the epsilon of objective perturbation, by the theorem that bounds all its releases
-  /// together.
+  /// Checks the epsilon of a run of objective perturbation. One theorem bounds all its releases
+  /// together (rdp/objective_perturbation.hpp).
   void check_objective();
   void check_ledger();
   void check_metrics();
@@ -80,25 +80,25 @@ class ReleasedChecker {
   // The list of noisy values.
 
   void check_releases();
-  /// Returns how many Gaussian releases with this noise multiplier the certificate lists; each was
-  /// charged to the budget.
+  /// Returns how many Gaussian releases with this noise multiplier the certificate lists among its
+  /// charged releases.
   std::uint64_t paid(double sigma) const;
-  /// Removes the values with this name and noise multiplier from `rows`, a list of released values.
-  /// Returns how many releases of such values the list had.
+  /// Removes from `rows`, a list of released values, those with the name `what` and this noise
+  /// multiplier. Returns how many releases of such values the list had.
   std::uint64_t take(std::vector<privacy::NoisyValue>& rows, std::string_view what,
                      double sigma) const;
   void expect_times(const std::string& what, std::uint64_t min_times, std::uint64_t max_times,
                     std::uint64_t found);
-  /// Removes the noisy statistics for features from `rows`, a list of released values. A covariance
-  /// matrix is listed as two releases, or as one if it has a single column.
+  /// Removes from `rows`, a list of released values, the noisy statistics for features. A
+  /// covariance matrix is listed as two releases, or as one if it has a single column.
   void take_features(std::vector<privacy::NoisyValue>& rows);
-  /// Removes DPIS's noisy sums of gradient norms from `rows`, a list of released values; expects
-  /// `totals` of them, one for each epoch. If the clipping norm adapts, each epoch also pays for a
-  /// second sum, which the first epoch does not make. After a lost key only the values that the run
-  /// uses are listed.
+  /// Removes from `rows`, a list of released values, DPIS's noisy sums of gradient norms, and
+  /// checks their number: `totals` of them were paid for. If the clipping norm adapts, an epoch
+  /// pays for a second sum, which the first epoch does not make. After a lost key only the values
+  /// that the run uses are listed.
   void take_totals(std::vector<privacy::NoisyValue>& rows, std::uint64_t totals);
-  /// Checks that each released value in the certificate's list is one that the method releases, and
-  /// that the grid of which it is a multiple fits its noise.
+  /// Checks each entry in the certificate's list of released values: its name must be one that the
+  /// method releases, and its grid (values are multiples of it) must fit its noise.
   void check_names();
   void expect_size(std::vector<privacy::NoisyValue>& rows);
   /// Checks PrivGene's noisy selections: their number and their epsilon.

@@ -66,10 +66,10 @@ std::optional<NormalPair> quickly(const std::array<std::uint32_t, 4>& words, dou
   return NormalPair{*cosine, *sine};
 }
 
-/// Computes a pair of rounded normals in multiple precision, from the first 64 + 256 kRounds bits
-/// of U1 and U2: u_ and t_. U1 is in [u_, u_ + width()] and U2 in [t_, t_ + width()], whatever the
-/// later bits are. Boost's functions have no proven error bound; margin() allows 2^100 units in the
-/// last place.
+/// Computes a pair of rounded normals in multiple precision, if the first 64 + 256 kRounds bits of
+/// U1 and U2 suffice. u_ and t_ are U1 and U2 with all later bits 0; so U1 is in [u_, u_ + width()]
+/// and U2 in [t_, t_ + width()]. Boost's functions have no proven error bound; margin() allows
+/// 2^100 units in the last place.
 template <int kRounds>
 class KnownWords {
  public:

@@ -23,12 +23,13 @@ namespace {
 
 using privacy::number;
 
-/// Relative tolerance for rounding errors of the accountant.
+/// Relative difference between two epsilons that is attributed to rounding errors of the
+/// accountant.
 constexpr double kNearly = 1e-9;
 
-/// Returns the releases that had certainly been made after `step` steps: the certificate's releases
-/// without those of later steps. Method DPIS releases noisy sums of norms at the start of an epoch;
-/// those of an epoch of which no step was made yet are left out.
+/// Returns the releases that a run had certainly made after `step` steps, from the certificate's
+/// list, which is in order. Leaves out those of later steps and, for method DPIS, the noisy sums of
+/// norms of an epoch of which no step was made yet.
 std::vector<privacy::Release> releases_until(const StatedNumbers& c, std::uint64_t step) {
   std::vector<privacy::Release> done = c.plan_releases();
   // Releases after the step; one pays for several steps if examples are allocated to them.
@@ -75,20 +76,23 @@ bool is_measured(std::string_view key) {
 void add(std::vector<double>& costs, double cost, std::uint64_t count) {
   costs.insert(costs.end(), count, cost);
 }
-/// Returns the sum of the first n of `costs`, or of all if there are fewer than n.
+/// Returns the sum of the first n numbers of `costs`, or of all if there are fewer.
 double sum_of(const std::vector<double>& costs, std::uint64_t n) {
   const auto end = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(n, costs.size()));
   return std::accumulate(costs.begin(), costs.begin() + end, 0.0);
 }
 
+/// Implementation of check_rows(): checks the lines of metrics.jsonl (`rows`) and collects the
+/// differences.
 class Rows {
  public:
   Rows(const std::vector<Row>& rows, const StatedNumbers& certificate, Bounds& bounds)
       : rows_(rows), c_(certificate), bounds_(bounds) {}
 
-  /// Checks the epsilon of each line if there are more releases than the training's. With held-out
-  /// rows it is the larger one of the epsilons of training and of held-out figures; if the training
-  /// was selected among others, it is the epsilon of the whole selection.
+  /// Checks the total epsilon of each line, if rows were held out or the training was selected
+  /// among others. With held-out rows it is the larger one of the epsilons of training and of
+  /// held-out figures; for a selection it is the epsilon of the whole selection. Other runs must
+  /// have no such field.
   void check_parts() {
     const bool has_parts = c_.holdout || c_.tuning;
     for (const Row& row : rows_) {
@@ -200,11 +204,12 @@ class Rows {
     check_between(rows_.back(), budget ? c_.training_epsilon : 0.0, c_.training_epsilon);
   }
 
-  /// Checks the epsilon of each line for DP-AGD, whose filter adds costs in rho (zCDP). The number
-  /// of releases in an iteration depends on released values, but there are at least a gradient and
-  /// a selection. So the rho spent after n iterations is at least that of the n cheapest gradients
-  /// and selections. It is at most the total less that of the cheapest ones for the remaining
-  /// iterations. No iteration's first gradient is cheaper than that of the first iteration.
+  /// Checks that the epsilon of each line is possible for DP-AGD, whose filter adds costs in rho
+  /// (zCDP). How many releases an iteration makes depends on released values, but it makes at least
+  /// one gradient and one selection. So after n iterations the rho spent is at least that of the n
+  /// cheapest gradients and selections, and at most the total less that of the cheapest ones for
+  /// the remaining iterations. The first gradient of an iteration never costs less than that of the
+  /// first iteration.
   void check_filter() {
     const privacy::Filter filter(
         privacy::zcdp_budget(c_.training_epsilon, c_.training_delta, 0.0, c_.max_rows));
@@ -246,7 +251,7 @@ class Rows {
     }
   }
 
-  /// Checks the single line of a method that has one step.
+  /// Checks the lines of a method that has one step only: there must be one line.
   void check_one_row() {
     if (rows_.size() != 1)
       wrong_.push_back("expected one row, found " + std::to_string(rows_.size()));

@@ -24,7 +24,7 @@
 
 namespace cudp::verify {
 
-/// Random stream and step from which the noise of a release is drawn. Two releases with the same
+/// Where the noise of a release comes from: random stream and step. Two releases with the same
 /// source under the same key have the same noise.
 using NoiseSource = std::pair<std::uint32_t, std::uint64_t>;
 /// A released value as the certificate lists it: name, number of values, sensitivity, standard
@@ -42,7 +42,8 @@ void move_findings(Findings& findings, Verdict& verdict);
 /// releases, run_checker_noise.cpp the noise, run_checker_updates.cpp the parameters.
 class RunChecker {
  public:
-  /// Throws std::invalid_argument or std::out_of_range if the evidence cannot be read.
+  /// Reads the files and the transcript of a run. Throws std::invalid_argument or std::out_of_range
+  /// if they cannot be read.
   explicit RunChecker(const Evidence& evidence);
 
   Verdict run();
@@ -67,12 +68,12 @@ class RunChecker {
 
   void process(const transcript::Begin& b);
 
-  /// Checks that the run's first random key is derived from its seed. (The key after a loss is
-  /// random.)
+  /// Checks that the first random key of the run is the one that is derived from its seed. (A key
+  /// that replaces a lost one is random.)
   void check_seed(const transcript::Begin& b);
 
-  /// Called when a process resumes from a checkpoint at `step`. Releases of later steps that were
-  /// made before the resume may be missing from the certificate's list.
+  /// Prepares for a process that resumes from a checkpoint at `step`: releases of later steps that
+  /// an earlier process made may be missing from the certificate's list.
   void forget_from(std::uint64_t step);
   void process(const transcript::State& s);
   void process(const transcript::Batch& b);
@@ -88,14 +89,14 @@ class RunChecker {
   /// does not charge it.
   void check_holdout_figure(const transcript::Release& r);
 
-  /// Checks a batch if rows are held out. drawn: examples that the sampler drew, held-out ones
-  /// included. Each of them must be either in every batch that drew it (trained on) or in none
-  /// (held out).
+  /// Checks that each example has one role, if rows are held out: among the batches that drew it,
+  /// it must be in all (trained on) or in none (held out). drawn: the examples that the sampler
+  /// drew for the batch b, held-out ones included.
   void check_drawn(const transcript::Batch& b, const std::vector<std::uint32_t>& drawn);
 
   /// Returns whether a release is the first with its random stream and step under the current key.
-  /// A later one must be equal to the first, as the repetition of a step is; if it differs, adds a
-  /// finding.
+  /// A later one repeats it, for instance after a restart; it must be equal to the first, otherwise
+  /// a finding is added.
   bool is_first(const transcript::Release& r);
   void check_kind(const transcript::Release& r);
 
@@ -109,18 +110,19 @@ class RunChecker {
   /// charged; null if it was not. first: whether it is not the repetition of an earlier release.
   const privacy::Mechanism* check_charge(const transcript::Release& r, bool first);
 
-  /// Finds a charge without an index in the ledger for this release, and marks it as used. Returns
-  /// the charged mechanism; null if the ledger has none like it left. first: whether it is not the
+  /// Looks for a charge for this release among those that the ledger lists without an index, marks
+  /// it as used and returns its mechanism; null if none is left. first: whether it is not the
   /// repetition of an earlier release. Charges are counted in halves, because a covariance matrix
-  /// is released in two parts.
+  /// is charged once and released in two parts.
   const privacy::Mechanism* take(const transcript::Release& r, bool first);
 
   // Checks of the noise of releases.
 
   void check_noise(const transcript::Release& r);
 
-  /// Checks that a noisy choice released the indices that its scores give with the noise drawn
-  /// again at the charged epsilon. charged: the charged mechanism; null if there is none.
+  /// Checks that a noisy choice (a selection of indices by noisy scores) released the right
+  /// indices: draws its noise again, at the charged epsilon, and repeats the selection from the
+  /// private scores. charged: the charged mechanism; null if there is none.
   void check_choice(const transcript::Release& r, const privacy::Mechanism* charged);
   void check_engine_sum(const transcript::Release& r, const privacy::Mechanism* charged);
   void check_length(const transcript::Release& r, double examples, double sensitivity);
@@ -133,9 +135,9 @@ class RunChecker {
 
   // Checks for method dpsgd-quantile, whose clipping norm follows released counts.
 
-  /// Checks the clipping norm of a step of method dpsgd-quantile. clip: this norm, computed from
-  /// the noise on the gradient sum. It is not released; `clip` differs from the exact one by the
-  /// rounding of that noise to float.
+  /// Checks the clipping norm of a step of method dpsgd-quantile, which is not released. clip: the
+  /// norm that follows from the noise on the step's gradient sum; it differs from the exact one by
+  /// the rounding of that noise to float.
   void check_quantile(const transcript::Release& r, double clip);
 
   /// Checks that log(clip_norm) has changed by -lr (share - target) since the previous step. share:
@@ -186,27 +188,31 @@ class RunChecker {
   std::optional<transcript::Begin> begin_;
   std::set<std::array<std::uint32_t, 8>> keys_;
   std::uint64_t key_ = 0;  ///< number of random keys in the transcript before the current one
-  /// Number of key losses that the ledger lists before the current key; nullopt until a release
-  /// made with that key was read.
+  /// Number of key losses that the ledger lists before the current key; nullopt until the first
+  /// release under that key was read.
   std::optional<std::uint64_t> key_lines_;
   std::uint64_t last_key_lines_ = 0;
   std::optional<transcript::Batch> batch_;
-  /// Noisy gradient sum for which the transcript's update record has not been read yet.
+  /// The noisy gradient sum of the current step, until the transcript's record of the update that
+  /// uses it was read.
   std::optional<transcript::Release> sum_;
-  /// DP-AGD's noisy gradient sums for which the transcript's update record has not been read yet.
+  /// The noisy gradient sums of DP-AGD's current iteration, until the record of the update that
+  /// uses them was read.
   std::vector<Measured> measured_;
   std::uint64_t next_step_ = 0;
   std::optional<transcript::State> state_;
-  /// Hash of the training state, by number of steps done.
+  /// Hashes of the training states so far, by number of steps done. A process that resumes must
+  /// start from the state with its number of steps.
   std::map<std::uint64_t, std::uint64_t> states_;
   std::map<std::uint32_t, bool> held_;  ///< for each example drawn so far, whether it is held out
   std::uint64_t holdout_releases_ = 0;
   std::optional<bool> normalised_;
   std::map<std::pair<std::uint64_t, NoiseSource>, transcript::Release> first_releases_;
-  /// Charges of steps that releases have used: key, index in the ledger.
+  /// Charges of numbered releases that were used so far: the random key, and the release's index in
+  /// the ledger.
   std::set<std::pair<std::uint64_t, std::uint64_t>> numbers_used_;
-  /// Number of halves of charges without an index that releases have used, by mechanism (its exact
-  /// text). A covariance matrix is released in two parts and charged once.
+  /// Charges without an index that were used so far, in halves, by mechanism (its exact text). A
+  /// covariance matrix is released in two parts and charged once.
   std::map<std::string, std::uint64_t> taken_;
   std::set<std::tuple<std::uint64_t, NoiseSource, Listing>> made_;
   std::map<NoiseSource, Listing> listed_at_least_;
@@ -214,8 +220,8 @@ class RunChecker {
   LineSearch line_search_;
   double quantile_low_ = -std::numeric_limits<double>::infinity();
   double quantile_high_ = std::numeric_limits<double>::infinity();
-  /// For each epoch of DPIS: the clipping norm, which is the sensitivity of the noisy sum of
-  /// gradient norms, and that sum.
+  /// The clipping norm and the noisy sum of gradient norms of each epoch of DPIS. The clipping norm
+  /// is the sensitivity of that sum.
   std::map<std::uint64_t, std::pair<double, double>> norm_totals_;
 };
 

@@ -9,8 +9,8 @@ namespace cudp::verify {
 /// The settings of a run, parsed from release/config.toml, which has one KEY = VALUE a line.
 class Settings {
  public:
-  /// Throws std::invalid_argument on a line that is not KEY = VALUE, a comment, a heading or empty,
-  /// and on a repeated key.
+  /// Parses the text of config.toml. Throws std::invalid_argument on a line that is not KEY =
+  /// VALUE, a comment, a heading or empty, and on a repeated key.
   explicit Settings(std::string_view text);
 
   bool empty() const { return values_.empty(); }

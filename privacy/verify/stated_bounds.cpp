@@ -15,13 +15,16 @@ namespace {
 using Json = nlohmann::json;
 using privacy::number;
 
-/// Relative tolerance for rounding errors of the accountant.
+/// Relative difference between two bounds that is attributed to rounding errors of the accountant.
 constexpr double kBoundRounding = 1e-9;
 /// Largest group of units in a certificate's table of epsilons: 1, 2, 4, 8 and 16 units.
 constexpr std::uint64_t kLargestGroup = 16;
-/// For groups, the accountant's intervals of the privacy loss are this many times as wide.
+/// Coarseness of bounds for groups: the intervals of the privacy loss are this many times as wide
+/// as usual.
 constexpr double kGroupCoarseness = 10.0;
 
+/// Implementation of check_stated_bounds(): recomputes the bounds that a certificate states and
+/// collects the differences.
 class StatedBounds {
  public:
   StatedBounds(const Json& json, const StatedNumbers& c, const Settings& s, Bounds& bounds)
@@ -108,13 +111,13 @@ class StatedBounds {
     return o;
   }
 
-  /// Returns whether there is a known reason to state no epsilons for groups: bounds for groups
+  /// Returns whether the certificate may leave out the table of epsilons for groups: such bounds
   /// exist only for releases that were fixed in advance, and not if rows were held out.
   bool has_reason(bool has_fresh_key) const {
     return c_.holdout || c_.order_fixed || c_.split || c_.lost_a_key() || has_fresh_key;
   }
-  /// Returns whether the stated epsilon is the whole budget of the settings. It is if a key was
-  /// lost, even if no step was repeated.
+  /// Returns whether the stated epsilon is the whole budget of the settings, as it is after a lost
+  /// key even if no step was repeated.
   bool epsilon_is_the_budgets() const {
     return s_.has("epsilon") && c_.training_epsilon == s_.number("epsilon");
   }

@@ -6,7 +6,8 @@
 namespace cudp::verify {
 namespace {
 
-/// Visitor that copies the numbers of a method's promise into StatedNumbers.
+/// Copies the numbers of a method's promise from a certificate into StatedNumbers; a visitor with
+/// an overload for each kind of promise.
 class Copy {
  public:
   explicit Copy(StatedNumbers& certificate) : c(certificate) {}

@@ -54,21 +54,22 @@ struct StatedNumbers {
   /// part of the budget.
   std::optional<privacy::CountSplit> split;
 
-  /// Epsilon for all releases except the noisy number of examples. If the budget is not divided
-  /// (split is empty), that number is included.
+  /// Returns the epsilon that pays for the training's plan: for all releases except the noisy
+  /// number of examples. If the budget is not divided (split is empty), it pays for that number,
+  /// too.
   double plan_epsilon() const { return split ? split->training_epsilon : training_epsilon; }
-  /// Delta of the same releases as plan_epsilon().
+  /// Returns the delta of the same releases as plan_epsilon().
   double plan_delta() const { return split ? split->training_delta : training_delta; }
   /// Returns the releases that plan_epsilon() and plan_delta() bound.
   std::vector<privacy::Release> plan_releases() const;
-  /// Number of steps that one release of the mechanism covers: those of an epoch under random
-  /// allocation, otherwise 1.
+  /// Returns the number of steps that one release of the mechanism covers: those of an epoch under
+  /// random allocation, otherwise 1.
   std::uint64_t steps_of_release() const { return epoch_steps > 0 ? epoch_steps : 1; }
-  /// Number of steps that were charged again because a key was lost.
+  /// Returns the number of steps that were charged again because a key was lost.
   std::uint64_t repeated_steps() const { return std::min(steps, repeated * steps_of_release()); }
   bool is_finished() const { return status == "finished"; }
-  /// Whether the certificate states that a key was lost. If so, the number of steps may depend on
-  /// released values, and only the run's budget bounds its epsilon.
+  /// Returns whether the certificate states that a random key was lost. If so, the number of steps
+  /// may depend on released values, and only the run's budget bounds its epsilon.
   bool lost_a_key() const { return repeated > 0 || keys_lost.value_or(0) > 0; }
 };
 

@@ -11,7 +11,7 @@ bool has_only(const std::string& text, std::string_view characters, std::size_t 
          text.find_first_not_of(characters) == std::string::npos;
 }
 
-/// Characters of version numbers, and of names of compilers.
+/// Characters of version numbers.
 constexpr std::string_view kDigits = "0123456789.";
 constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 

@@ -18,6 +18,8 @@ namespace {
 
 constexpr double kTwo32 = 0x1p32;
 
+/// Implementation of check_statements(): compares a certificate's numbers with each other, the
+/// ledger and the settings.
 class Statements {
  public:
   Statements(const StatedNumbers& certificate, const Charges& charges, const Settings& settings,
@@ -77,7 +79,7 @@ class Statements {
                      c.expected_batch);
   }
 
-  /// Number of releases for each mechanism (its exact text).
+  /// Number of releases of each mechanism; the key is the mechanism's exact text.
   using Counts = std::map<std::string, std::uint64_t>;
   static Counts counts_of(const std::vector<privacy::Release>& releases) {
     Counts counts;
@@ -113,9 +115,10 @@ class Statements {
                                   " that were charged, found " + std::to_string(c_.steps));
   }
 
-  /// Checks how the budget is divided. Everything planned with a noisy number of examples depends
-  /// on that release. So the budget must be divided before it, and the parts must follow from
-  /// epsilon, delta and the maximum number of rows of a unit alone.
+  /// Checks that the certificate and the ledger divide the budget correctly between the noisy
+  /// number of examples and all later releases. The later ones are planned with that number, so the
+  /// parts must be fixed before it is released, and follow from epsilon, delta and the maximum
+  /// number of rows of a unit alone.
   void check_split() {
     if (c_.status == "refused" || c_.size_noise == 0.0) return;
     const auto& charged = charges_.ledger.split();
@@ -161,8 +164,9 @@ class Statements {
     }
   }
 
-  /// Checks the Renyi order of a run of an earlier version, in which the budget was not divided: it
-  /// is the same for all releases, and follows from the budget's epsilon and delta alone.
+  /// Checks the Renyi order of a run of an earlier version of the program, which did not divide the
+  /// budget. It must follow from the budget's epsilon and delta alone, and not be chosen from
+  /// released values.
   void check_order() {
     if (!engine_ || !settings_.has("epsilon")) return;
     const double l = -std::log(c_.training_delta);

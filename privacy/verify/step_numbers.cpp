@@ -11,7 +11,8 @@ std::string at(std::uint64_t step) { return "step " + std::to_string(step); }
 
 }  // namespace
 
-/// Checks the optimizer's constants, bias corrections, weight average and learning rate.
+/// Checks the constants of an update: the optimizer's, its bias corrections, the weight average's
+/// and the learning rate.
 void StepNumbers::check(const transcript::Update& u, const transcript::Release* released) {
   const auto same = [&](const transcript::Update& a) {
     return std::tuple(a.optimizer, a.momentum, a.beta1, a.beta2, a.epsilon, a.weight_decay);
@@ -91,10 +92,10 @@ void StepNumbers::check_rate(const transcript::Update& u, const transcript::Rele
                    at(u.step) + ", learning rate", rate, u.learning_rate);
 }
 
-/// Returns b^2 after a step, for a learning rate that is divided by b: the earlier b^2 plus
-/// max(beta |g|^2, nu), with g the noisy gradient and beta = max(weight / (1 + t mod epoch), 1). t:
-/// index of the step; epoch: its number of steps; weight, nu: settings adaptive-weight and
-/// adaptive-least. nullopt if an earlier noisy gradient is missing.
+/// Computes b^2 after a step, for the adaptive learning rate, which is divided by b: the earlier
+/// b^2 plus max(beta |g|^2, nu), with g the noisy gradient and beta = max(weight / (1 + t mod
+/// epoch), 1). t: index of the step; epoch: its number of steps; weight, nu: settings
+/// adaptive-weight and adaptive-least. Returns nullopt if an earlier noisy gradient is missing.
 std::optional<double> StepNumbers::grown(const transcript::Update& u,
                                          const transcript::Release* released) {
   const auto before = steps_b2_.find(u.step);

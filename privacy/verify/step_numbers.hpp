@@ -15,7 +15,8 @@ namespace cudp::verify {
 /// releases. Adds a finding of rule `update` for each difference.
 class StepNumbers {
  public:
-  /// Keeps references: all arguments must outlive this object.
+  /// Prepares the checks of a run's updates, which add differences to `findings`. All arguments
+  /// must outlive this object, which keeps references to them.
   StepNumbers(const StatedNumbers& certificate, const Settings& settings,
               std::uint64_t steps_per_epoch, Findings& findings)
       : certificate_(certificate),
@@ -40,7 +41,7 @@ class StepNumbers {
   Findings& findings_;
   std::optional<transcript::Update> first_update_;
   std::optional<double> ema_;  ///< decay rate of the weight average, once its warm-up has ended
-  /// For the adaptive learning rate, which is divided by b: b^2, by number of steps done.
+  /// The adaptive learning rate is divided by b; this is b^2, by number of steps done.
   std::map<std::uint64_t, double> steps_b2_;
 };
 

@@ -2,13 +2,13 @@
 
 namespace cudp::verify {
 
-/// Factors by which a stated standard deviation may differ from the checker's formula: at most
-/// kFloatUpperTolerance times the formula if it was rounded up from double to float, at least
-/// kProductLowerTolerance times if it is a rounded product.
+/// Limits of stated / computed for a standard deviation that a certificate states and a checker
+/// computes again. kFloatUpperTolerance: upper limit if the stated one was rounded up from double
+/// to float. kProductLowerTolerance: lower limit if it is a rounded product.
 inline constexpr double kFloatUpperTolerance = 1.0 + 0x1p-22;
 inline constexpr double kProductLowerTolerance = 1.0 - 0x1p-51;
-/// Factor by which code on the host may increase a standard deviation, so that rounding never
-/// decreases it.
+/// Largest factor by which the trainer increases a standard deviation on the host, so that rounding
+/// never makes it smaller than the plan's.
 inline constexpr double kHostUpperTolerance = 1.0 + 1e-9;
 
 }  // namespace cudp::verify

@@ -15,7 +15,8 @@ namespace {
 using privacy::number;
 using Tuning = privacy::Certificate::Tuning;
 
-/// Largest relative difference between an epsilon and the same one computed on another machine.
+/// Largest relative difference between two epsilons that is attributed to their computation on
+/// different machines.
 constexpr double kSameEpsilon = 1e-6;
 
 /// Returns the releases with equal mechanisms merged into one entry, whose counts are added.
@@ -31,7 +32,8 @@ std::vector<privacy::Release> merged(const std::vector<privacy::Release>& releas
   return all;
 }
 
-/// Returns whether `allowed` contains each mechanism in `made` with at least the same count.
+/// Returns whether the releases `made` are among `allowed`: each mechanism in `made` must be in
+/// `allowed` with at least the same count.
 bool includes(const std::vector<privacy::Release>& allowed,
               const std::vector<privacy::Release>& made) {
   const std::vector<privacy::Release> all = merged(allowed);
