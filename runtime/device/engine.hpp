@@ -45,9 +45,11 @@ struct TrainState {
 inline constexpr const char* kBatchTooLarge =
     "a batch was larger than the device has memory for: the run cannot be used";
 
+/// Settings with which an engine is made for a training.
 struct EngineSettings {
-  /// Recipe for which the engine allocates memory. Steps may use a recipe with other numbers, but
-  /// it must have the same kinds of draw, contribution and optimizer.
+  /// Recipe of the steps (how a batch is drawn, how gradients are clipped and added, the
+  /// optimizer), for which the engine allocates memory. Steps may use a recipe with other numbers,
+  /// but it must have the same kinds of draw, contribution and optimizer.
   StepRecipe recipe;
   Generator generator = Generator::chacha20;
   SharedKey key;
@@ -228,8 +230,8 @@ class Engine {
   /// Must not be called during run().
   virtual std::vector<float> logits(const Dataset& examples) = 0;
 
-  /// Computes the unclipped gradients, their norms and the losses of training examples with the
-  /// given indices. gradients: whether to return the gradients, too. Private.
+  /// Computes the losses, the norms of the unclipped gradients and, if `gradients` is set, the
+  /// gradients themselves of the training examples with these indices. Private.
   virtual PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) = 0;
   /// Returns the indices, ascending, of the examples that step number `step` draws with the recipe
   /// of EngineSettings. Requires Poisson sampling.

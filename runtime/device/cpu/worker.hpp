@@ -106,8 +106,8 @@ class Worker {
   void for_each_part(const Dataset& data, std::span<const std::uint32_t> examples,
                      const Weights& weights, const Body& body);
   void forward(int count);
-  /// Runs the forward and backward passes of the first `count` examples of the workspace, which are
-  /// processed at once, and adds their gradients to the sum as `use` requires. Unless `records` is
+  /// Runs the forward and backward passes of the first `count` examples of the workspace at once,
+  /// and treats their gradients as `use` requires, e.g. adds them to the sum. Unless `records` is
   /// null, writes the loss, norm etc. of example e of the workspace to records[e], e < count.
   void run_part(int count, const GradientUse& use, ExampleRecord* records);
   /// Returns the array to which gradients are added; nullopt for MeasureNorm, which adds none. use:
@@ -143,8 +143,8 @@ class Worker {
   std::span<const std::uint32_t> numbers_;
   AlignedVector<std::int32_t> units_;
   AlignedVector<std::int64_t> totals_;
-  /// Number of examples that were added to units_ since units_ was last added to totals_ and set to
-  /// 0.
+  /// Number of examples whose contributions are in units_, the 32-bit sums, and not yet in totals_,
+  /// the 64-bit sums. At a limit, units_ is added to totals_ and set to 0.
   std::size_t in_units_ = 0;
 };
 

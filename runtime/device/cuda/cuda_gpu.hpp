@@ -374,9 +374,9 @@ class CudaGpu {
   void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
 
  private:
-  /// If ranks (processes) use NCCL: waits until the work of the CUDA stream is done. Throws Error
-  /// if a rank has failed; without this check the stream would wait for that rank for ever. Does
-  /// nothing without NCCL.
+  /// Waits until the work of the CUDA stream is done, if ranks (processes) use NCCL; otherwise does
+  /// nothing. Throws Error if a rank has failed; without this check the stream would wait for that
+  /// rank for ever.
   void settle() {
     if (nccl_ == nullptr) return;
     nccl_->wait([this] {
@@ -387,7 +387,8 @@ class CudaGpu {
     });
   }
 
-  /// Calls `work` in a mode in which a launch only loads its kernel and executes nothing.
+  /// Calls `work`, which launches kernels, in a mode in which a launch loads its kernel but does
+  /// not run it.
   void load(const std::function<void()>& work) {
     loads_only_ = true;
     try {

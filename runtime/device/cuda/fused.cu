@@ -81,11 +81,11 @@ void add_plan(const DeviceLimits& limits, const std::array<Activate, 4>& functio
   }
 }
 
-/// Returns the fused kernels for the network with convolutions N that fit the device; none if `net`
-/// is another network. has_bytes: whether N's features may be bytes, for which there are extra
-/// kernels. transforms: whether the kernels add transformed gradients. There are fewer of these,
-/// because such sums read more numbers than they multiply. limits: those of the device. precision:
-/// that of the matrix products.
+/// Returns the fused kernels for networks with exactly the layers of N, which has convolutions,
+/// that fit the device; none if `net` is another network. has_bytes: whether N's features may be
+/// bytes, for which there are extra kernels. transforms: whether the kernels add transformed
+/// gradients. There are fewer of these, because such sums read more numbers than they multiply.
+/// limits: those of the device. precision: that of the matrix products.
 template <class N, bool has_bytes, bool transforms>
 std::vector<FusedKernel> tensor_kernels_of(const Network& net, const DeviceLimits& limits,
                                            Precision precision) {
@@ -112,9 +112,10 @@ std::vector<FusedKernel> tensor_kernels_of(const Network& net, const DeviceLimit
   return kernels;
 }
 
-/// If the network consists of dense layers, with an activation function after each but the last:
-/// returns their widths (number of features, then number of outputs of each layer), and writes the
-/// functions to `functions`. Otherwise returns an empty list. net: the network.
+/// Returns the widths of a network of dense layers: the number of features, then the number of
+/// outputs of each layer. Writes its activation functions to `functions`. Returns an empty list
+/// unless the network consists of dense layers with an activation function after each but the last.
+/// net: the network.
 std::vector<int> dense_widths(const Network& net, std::array<Activate, 4>& functions) {
   if (net.layers.size() % 2 == 0 || net.layers.size() > 2 * kMaxDenseLayers - 1) return {};
   std::vector<int> widths{net.input.size()};
@@ -131,9 +132,9 @@ std::vector<int> dense_widths(const Network& net, std::array<Activate, 4>& funct
   return widths;
 }
 
-/// Returns the fused kernel for networks of dense layers, if the network is one and dense_plan()
-/// finds a layout that fits; otherwise an empty list. transforms: whether the kernel adds
-/// transformed gradients. net: the network. limits: those of the device.
+/// Returns the fused kernel for networks of dense layers. Returns an empty list if the network is
+/// of another kind, or if dense_plan() finds no layout that fits the device. transforms: whether
+/// the kernel adds transformed gradients. net: the network. limits: those of the device.
 template <bool transforms>
 std::vector<FusedKernel> dense_kernels_of(const Network& net, const DeviceLimits& limits) {
   FusedKernel k;
@@ -216,8 +217,8 @@ std::vector<FusedKernel> kernels_for(const Network& net, const DeviceLimits& lim
   return kernels.empty() ? dense_kernels_of<transforms>(net, limits) : kernels;
 }
 
-/// Returns the clock cycles that a block needs for a group of this many examples, relative to a
-/// group of one (measured, bench/roofline.md).
+/// Returns the time that a thread block needs for a group of this many examples, relative to the
+/// time for a group of one. Measured in clock cycles (bench/roofline.md).
 double group_cost(int examples) {
   return examples == 8 ? 3.1 : examples == 4 ? 1.75 : examples == 2 ? 1.28 : 1.0;
 }

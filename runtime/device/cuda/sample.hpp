@@ -46,8 +46,8 @@ void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::siz
 /// contains step number args.stream.step.
 void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated);
 
-/// Launches a kernel that starts the next step of the run whose progress is *next.space.cursor. It
-/// copies the step's batch to next.drawn from next.batches, where it was drawn earlier.
+/// Launches a kernel that starts the next step of a run whose batches were drawn earlier: copies
+/// the step's batch from next.batches to next.drawn. The progress of the run is *next.space.cursor.
 void begin_drawn_step(Gpu& gpu, const NextStep& next);
 
 /// Memory for the batches of several consecutive steps, which one pair of kernel launches draws. A
