@@ -23,6 +23,7 @@ enum class CanaryKind {
   example
 };
 
+/// Settings of an audit: the kind of canaries, and the numbers of canaries and guesses.
 struct AuditSettings {
   CanaryKind kind = CanaryKind::gradient;
   /// Number of canaries. Empty: 1000, or the maximum if that is smaller. The maximum for gradients

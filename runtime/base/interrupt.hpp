@@ -77,8 +77,9 @@ using LogLineForm = std::string (*)(const std::string& level, const std::string&
 /// null: the line is plain text.
 void set_interrupt_form(LogLineForm form);
 
-/// While an object lives, files are being changed, and an interrupt signal that would end the
-/// process takes effect only afterwards. An object should live for moments, not seconds.
+/// Delays the effect of an interrupt signal while an object lives, because files are being changed:
+/// a signal that would end the process does so only afterwards. An object should live for moments,
+/// not seconds.
 class FilesInChange {
  public:
   FilesInChange();

@@ -56,6 +56,7 @@ class Source {
   bool ended_ = false;
 };
 
+/// Reads the decompressed content of a file that is compressed with gzip.
 class GzipReader final : public ByteReader {
  public:
   explicit GzipReader(std::unique_ptr<ByteReader> raw)

@@ -73,6 +73,7 @@ std::vector<Point> pen_path(const std::vector<Point>& points, bool smooth) {
   return path;
 }
 
+/// Grey image in floats on which a digit is drawn.
 class Canvas {
  public:
   /// Draws a straight line from a to b with round ends and a soft edge one pixel wide. width: width

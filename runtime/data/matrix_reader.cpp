@@ -36,6 +36,8 @@ const char* name_of_not_finite(float x) {
 
 }  // namespace
 
+/// Implementation of MatrixReader, which one thread reads: opens the arrays, and converts their
+/// rows to blocks of examples.
 class MatrixReader::Source {
  public:
   explicit Source(const MatrixFiles& files) : files_(files), faults_(files.name()) {

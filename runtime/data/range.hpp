@@ -16,8 +16,8 @@ namespace cudp {
 /// and out of how many. whole: number of examples of the whole data set.
 void record_range(Dataset& part, Share share, std::size_t whole);
 
-/// While a data set is read block by block, collects the examples that belong to one rank
-/// (process), and drops all others. A rank has a contiguous range of the examples (Share).
+/// Collects the examples that belong to one rank (process), a contiguous range (Share), while a
+/// data set is read block by block. Drops all others.
 class KeptRange {
  public:
   /// empty: a data set without examples that has the shape and kind of features of the data to
@@ -42,7 +42,8 @@ class KeptRange {
   Dataset finish(const std::string& file);
 
  private:
-  /// If features go into a file and many have been collected in memory: moves them to the file.
+  /// Moves the features that were collected in memory to the file, if there is a file and they are
+  /// many.
   void unload();
 
   Dataset kept_;

@@ -27,7 +27,8 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Header of a cache file. The key, zeros up to a multiple of 64 bytes, and the features follow.
+/// Header at the start of a cache file. It is followed by the key, zeros up to a multiple of 64
+/// bytes, and the features.
 struct Header {
   std::array<char, 8> magic = {'c', 'u', 'd', 'p', 'f', 'e', 'a', '1'};
   std::uint64_t key_size = 0;

@@ -112,11 +112,12 @@ class Gate {
   double release(const GaussianRelease& release, std::int64_t sum);
 
   /// Makes all releases with this random stream draw their noise from `key` instead of the gate's
-  /// own key. Must be called before the first of them.
+  /// own key. Used if several trainings share one noisy number of examples, whose noise has a key
+  /// of its own. Must be called before the first of these releases.
   void use_key(Stream purpose, SharedKey key);
 
-  /// Makes a release of one sum S for an engine (code that computes training steps on a device),
-  /// which adds the noise where it computes S: returns K, the noise in multiples of the grid g. The
+  /// Makes a release of one sum S whose value only an engine has (code that computes training steps
+  /// on a device): returns K, the noise in multiples of the grid g, which the engine adds to S. The
   /// engine must return nothing about S but S / g + K modulo 2^64. Throws the exceptions of
   /// release(), and std::logic_error if the gate has a release observer, to which the released
   /// value could not be passed.

@@ -18,9 +18,9 @@ namespace cudp {
 /// release.
 class PrivacyBudget : public ReleaseAuthority {
  public:
-  /// For a mechanism that was charged without an index, e.g. the noisy number of examples: how many
-  /// of its releases were made. Checkpoints store it, so that a resumed run does not release more
-  /// than was charged.
+  /// Number of releases already made of a mechanism that was charged in advance, without an index,
+  /// e.g. of the noisy number of examples. Checkpoints store it, so that a resumed run does not
+  /// release more than was charged.
   struct UsedCharge {
     privacy::Mechanism mechanism;
     std::uint64_t parts = 1;

@@ -13,6 +13,7 @@
 
 namespace cudp {
 
+/// Parameters of DP-AGD, with the names of the paper (DpAgd below has the reference).
 struct DpAgdSettings {
   double rho_gradient = 0.0;   ///< rho_ng, zCDP cost of a noisy gradient in the first iteration
   double rho_selection = 0.0;  ///< rho_nmax, zCDP cost of a noisy choice of a step size

@@ -10,6 +10,7 @@
 
 namespace cudp {
 
+/// Options of method DPIS (Dpis below has the reference).
 struct DpisOptions {
   /// k: about k times the batch size of examples are drawn first, with probabilities from their
   /// older gradient norms; each is then accepted or rejected by its current norm.

@@ -8,6 +8,7 @@
 
 namespace cudp {
 
+/// Options of method dpsgd-quantile (DpSgdQuantile below has the reference).
 struct QuantileOptions {
   /// gamma: the clipping norm follows the gamma-quantile of the gradients' norms.
   double target = 0.5;

@@ -30,9 +30,9 @@ struct MethodEntry {
   bool counts_in_its_proof = false;
   bool gives_privacy = true;  ///< if false, a run needs no budget, and releases nothing
   bool cpu_only = false;
-  /// Whether the method's plan, with its noise multiplier, can be computed from the settings and
-  /// the number of examples alone, in less than a second. If so, this happens while a data set of
-  /// known size is still being read.
+  /// Whether the method's plan, with its noise multiplier, depends only on the settings and the
+  /// number of examples, and is computed in less than a second. If so, it is computed while a data
+  /// set of known size is still being read.
   bool plans_ahead = false;
   bool on_ranks = true;  ///< trains on several ranks, each with a range of the examples
   /// Whether gradients are transformed coordinate by coordinate before clipping (AdaCliP).

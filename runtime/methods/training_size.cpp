@@ -27,9 +27,10 @@ std::uint64_t TrainingSize::steps_per_epoch(std::int64_t batch) const {
   return steps >= 1.0 ? static_cast<std::uint64_t>(steps) : 1;
 }
 
-/// Adds a margin to the noisy number: noise of standard deviation s is below -z s with probability
-/// at most exp(-z^2 / 2). Rounding changes the noisy number by at most 1/2, and raising it to at
-/// least 1 only raises the bound.
+/// Adds a margin to the noisy number, so that the result is at least the true number with
+/// probability 1 - failure: noise of standard deviation s is below -z s with probability at most
+/// exp(-z^2 / 2). Rounding changes the noisy number by at most 1/2, and raising it to at least 1
+/// only raises the bound.
 double TrainingSize::max_examples(double failure) const {
   const double margin = is_public() ? 0.0 : 1.0 + noise * std::sqrt(-2.0 * std::log(failure));
   return value + margin + static_cast<double>(kLargestGroup * unit_rows);

@@ -121,7 +121,7 @@ class MpiRanks final : public Ranks {
 
   std::chrono::milliseconds timeout() const override { return timeout_; }
 
-  /// Prints `why` and ends the processes of all ranks with this exit code.
+  /// Prints `why`, the reason, and ends the processes of all ranks with this exit code.
   void abort(const std::string& why, Exit code) noexcept override {
     // Rank 0 prints the errors that all ranks see, and ends the others meanwhile.
     if (!leads()) std::this_thread::sleep_for(std::chrono::milliseconds(500));

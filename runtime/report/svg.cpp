@@ -10,7 +10,7 @@
 namespace cudp::page {
 namespace {
 
-/// Size of a chart without its legend, in the units of the SVG.
+/// Width and height of a chart without its legend, in the units of the SVG.
 constexpr double kWidth = 420.0, kHeight = 260.0;
 constexpr double kLeft = 58.0, kRight = 14.0, kBottom = 44.0;  // margins around the axes
 /// Height of a line of the legend.

@@ -39,7 +39,8 @@ struct Cut {
   std::uint64_t others = 0;
 };
 
-/// The scores of one class for examples of that class and for other examples, both sorted.
+/// Ranking of the examples by their score for one class: the scores of the class's own examples and
+/// those of all other examples, both sorted. AUC and average precision are computed from it.
 class Ranking {
  public:
   Ranking(std::vector<float> of_class, std::vector<float> others)

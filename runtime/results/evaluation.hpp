@@ -86,6 +86,7 @@ struct Evaluation {
   /// diagram `reliability`, weighted by the number of examples in each bin. NaN for hinge loss.
   double calibration_error = 0.0;
 
+  /// Counts, metrics and curves of the predictions for one class.
   struct ClassFigures {
     std::uint64_t examples = 0;   ///< number of examples of the class
     std::uint64_t predicted = 0;  ///< number of examples predicted as the class

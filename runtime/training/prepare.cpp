@@ -38,7 +38,8 @@
 namespace cudp {
 namespace {
 
-/// Names of models in other packages, such as scikit-learn, and cudp's names.
+/// Names of models in other packages, such as scikit-learn, each with the name that cudp has for
+/// the model. An error message on an unknown model suggests these.
 constexpr Synonym kModels[] = {
     {"logreg", "logistic"},
     {"logistic-regression", "logistic"},
@@ -130,8 +131,8 @@ class BackendChoice {
   /// exist.
   Backend get() { return chosen_.get(); }
 
-  /// Waits 20 ms for the backend. If opening it has failed by then, throws, so that the user need
-  /// not wait for the data.
+  /// Waits 20 ms for the backend, and throws the error with which opening it failed, if it has
+  /// failed by then. So the user need not wait for the data to see that error.
   void rethrow_if_refused() {
     if (chosen_.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) return;
     chosen_ = made_up(chosen_.get());
@@ -242,8 +243,9 @@ void take_public_weights(Experiment& e, const PublicWeights* stored, Reporter& r
   for (const std::string& note : e.initial->notes) reporter.info(note);
 }
 
-/// Returns the name of a setting that needs all rows in memory, for a message; "" if there is none:
-/// then training steps copy the rows that they draw, and all others may stay in a file.
+/// Returns the setting because of which all rows must be in memory, as text for a message. Returns
+/// "" if there is none: rows may then stay in a file, from which each step copies those that it
+/// draws.
 std::string in_memory_part(const TrainConfig& config, const MethodEntry& method) {
   if (method.linear_model) return "--method " + method.name;
   if (config.features != Features::none)

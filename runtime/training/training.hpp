@@ -76,8 +76,8 @@ class Training {
                                           bool same_key,
                                           ReleaseObserver* release_observer = nullptr);
 
-  /// For a run whose random key was lost: charges the privacy cost of the steps that will be
-  /// repeated with new noise once more. Throws BudgetError if the budget does not suffice.
+  /// Charges the privacy cost of the steps that will be repeated with new noise a second time.
+  /// Called if the run's random key was lost. Throws BudgetError if the budget does not suffice.
   void charge_again();
 
   /// Trains until the last step, or until the observer's function interrupts() returns true. Throws
@@ -153,8 +153,9 @@ class Training {
   /// Adds a line of metrics for the current step, unless there is one for this step already.
   void measure_once();
   void measure();
-  /// Returns the line of metrics `row`, with its epsilon raised to the budget of the test figures
-  /// of held-out rows if it is smaller than that. Returns `row` unchanged if no rows are held out.
+  /// Returns a line of metrics whose epsilon also covers the test figures of held-out rows: the
+  /// larger of row.epsilon and the budget of these figures. Returns `row` unchanged if no rows are
+  /// held out.
   MetricsRow with_holdout(MetricsRow row) const;
   /// Appends lines whose values are all computed to the training's metrics, and reports them to the
   /// observer.

@@ -51,7 +51,8 @@ constexpr const char* kScores = "scores.json";
 /// of examples.
 constexpr std::uint64_t kSplitKey = std::uint64_t{1} << 63;
 constexpr std::uint64_t kCount = kSplitKey + 1;
-/// Settings that change the duration of a training only through its number of steps, or not at all.
+/// Settings on which the duration of a training depends only through its number of steps, or not at
+/// all. Candidates that differ in nothing else are timed together.
 constexpr std::string_view kNoTime[] = {"lr",           "clip",     "epochs",       "steps",
                                         "momentum",     "beta1",    "beta2",        "weight-decay",
                                         "schedule",     "final-lr", "warmup",       "decay-every",

@@ -151,7 +151,8 @@ class Tune {
   Drawn draw(std::size_t run) const;
   TrainConfig config_of(std::size_t run) const;
   void finish();
-  /// Throws BudgetError if a training of this tuning lost its random key. number: number of
+  /// Throws BudgetError if a training of this tuning lost its random key and continued with another
+  /// one. Nothing is released then, and the whole budget counts as spent. number: number of
   /// trainings.
   void check_keys(std::uint64_t number) const;
 
