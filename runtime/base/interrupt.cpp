@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Signals that ask the program to end.
+/// The interrupt signals, which ask the program to end.
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 // A signal handler may use static storage only.

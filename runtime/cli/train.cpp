@@ -45,7 +45,7 @@ std::string privacy_text(const RunResult& r) {
   return fmt::format("{} at delta {:.3g}", rounded_up(r.epsilon), r.delta);
 }
 
-/// For a run without privacy: returns a text that compares its accuracy with that of a private run.
+/// Returns a text that compares the accuracy of a run without privacy with that of a private run.
 std::string comparison_text(const RunResult& r) {
   const Comparison& with = *r.outcome.compared_with;
   const double points = 100.0 * (*r.test.accuracy() - with.test_accuracy);

@@ -18,8 +18,8 @@ enum class LongLines {
   cut      ///< return its beginning; was_cut() is then true
 };
 
-/// Where a LineReader removes a byte-order mark, the bytes EF BB BF that some programs write at the
-/// start of UTF-8 text.
+/// Places at which a LineReader removes a byte-order mark, the bytes EF BB BF that some programs
+/// write at the start of UTF-8 text.
 enum class ByteOrderMarks {
   of_file,  ///< at the start of the file
   /// At the start of each line that next() returns, so that a line is read alike wherever it is.

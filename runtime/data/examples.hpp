@@ -21,8 +21,8 @@ ExampleWidths widths_of(const Dataset& data);
 /// Returns the size of one example's features [bytes].
 std::size_t feature_bytes(const Dataset& data);
 
-/// For each array of a Dataset that `from` has (features, labels, targets, ...): calls visit(array
-/// of `to`, the same array of `from`, elements per example). Requires that `to` and `from` have the
+/// Calls visit(array of `to`, the same array of `from`, elements per example) for each array of a
+/// Dataset that `from` has (features, labels, targets, ...). Requires that `to` and `from` have the
 /// same kind of features (bytes, floats, coded rows or word ids) and that `to` owns its features.
 /// To, From: Dataset types. Visit: type of the function visit().
 template <class To, class From, class Visit>

@@ -25,13 +25,15 @@ namespace {
 
 using IndexJson = nlohmann::json;
 
-/// Version of the format of the files.
+/// Version of the format of the files that keep_table() writes. Files with another version are not
+/// used.
 constexpr int kFormat = 1;
-/// File with a line of JSON, and the arrays of the training rows and of the held-out rows.
+/// Name of the index file: a line of JSON, and the arrays of the training rows and of the held-out
+/// rows other than features.
 constexpr const char* kIndex = "rows-index";
-/// File with the features of the training rows.
+/// Name of the file with the features of the training rows.
 constexpr const char* kTrained = "rows";
-/// File with the features of the held-out rows.
+/// Name of the file with the features of the held-out rows.
 constexpr const char* kHeld = "rows-held-out";
 
 /// Calls visit(array) for each array of a data set that is stored in the index file (kIndex): all

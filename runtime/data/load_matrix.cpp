@@ -100,8 +100,8 @@ HeldOut read_held_out(const MatrixFiles& files, HoldOutDraws draws, Share share)
   return splitter.finish(files.name());
 }
 
-/// Where the training examples, or the test examples, are read from: the paths of a file of
-/// features and of a file of labels, the names of the arrays in a .npz file, or arrays in memory.
+/// Origin of the training examples, or of the test examples: the paths of a file of features and of
+/// a file of labels, the names of the arrays in a .npz file, or arrays in memory.
 struct ArrayFiles {
   std::string features;
   std::string labels;

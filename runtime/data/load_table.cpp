@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the test rows of a table come from.
+/// Origin of the test rows of a table.
 enum class TestRows {
   none,
   file,        ///< a separate file
@@ -170,7 +170,8 @@ HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const Tab
   return splitter.finish(file.string());
 }
 
-/// Reads training and test rows of a table that was published without a test set.
+/// Reads the rows of a table that was published without a test set, and divides them:
+/// is_published_test_row() decides for each row of the file whether it is a test row.
 void read_published(const TableFiles& files, const TableSchema& schema, TableOptions options,
                     Share share, DataSplit& split) {
   PartSizes sizes;
@@ -196,7 +197,7 @@ void read_published(const TableFiles& files, const TableSchema& schema, TableOpt
   split.notes.emplace_back("the test set is a fifth of the published rows, chosen by their text");
 }
 
-/// Number of words in a vocabulary that is counted from the texts, unless the user states another.
+/// Default number of words in a vocabulary that is counted from the texts.
 constexpr std::size_t kCountedWords = 20'000;
 
 /// Maximum number of words in a counted vocabulary. It is limited to the available word ids without

@@ -24,8 +24,10 @@ class KeptRange {
   /// collect, perhaps with memory reserved. share: the rank whose examples are collected. whole:
   /// number of examples that will be passed to take(); unused if there is only one rank.
   KeptRange(Dataset empty, Share share, std::uint64_t whole);
-  /// Like the constructor above, but writes the features of the collected examples to the file `to`
-  /// instead of keeping them in memory. empty, share, whole: as for the constructor above.
+  /// Makes an object that writes the features of the collected examples to the file `to` instead of
+  /// keeping them in memory. empty: a data set without examples, with the shape and kind of
+  /// features of the data to collect. share: the rank whose examples are collected. whole: number
+  /// of examples that will be passed to take(); unused if there is only one rank.
   KeptRange(Dataset empty, Share share, std::uint64_t whole, RowFileWriter to);
 
   /// Call once with each block of the data set, in order. Keeps those examples of the block that

@@ -19,7 +19,7 @@ namespace {
 
 /// Maximum size of a file of word vectors [bytes].
 constexpr std::uint64_t kLongestTable = std::uint64_t{8} << 30;
-/// Maximum length of a word vector.
+/// Maximum number of elements of a word vector.
 constexpr int kMaxColumns = 4096;
 /// Root mean square to which projected word vectors are scaled (turned()).
 constexpr double kRootMeanSquare = 0.4;

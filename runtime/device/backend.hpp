@@ -49,7 +49,7 @@ struct Backend {
   std::function<std::string(const Network& network, bool scatters)> library_arithmetic = {};
 };
 
-/// Function that prints one line for the user.
+/// Function that prints a line of text for the user.
 using ReportLine = std::function<void(const std::string& line)>;
 
 /// Returns the backend for the requested device. Device::automatic means the first CUDA device if

@@ -118,10 +118,9 @@ struct Diagnostics {
     return *this;
   }
 
-  /// Number of integers that to_words() writes.
+  /// Number of integers into which to_words() converts these totals.
   static constexpr int kWords = 5;
-  /// Writes these totals to words [kWords], as integers that can be added up over ranks
-  /// (processes).
+  /// Writes the totals to words [kWords] as integers, which can be added up over ranks (processes).
   void to_words(std::int64_t* words) const {
     words[0] = loss_units;
     words[1] = norm_units;
@@ -143,11 +142,11 @@ struct Diagnostics {
 /// Results of steps that ran with an adaptive clipping norm, which may change after every step.
 struct FollowedSteps {
   std::vector<StepScalars> scalars;  ///< scalars used in each step
-  /// For each step the released, noisy count of gradients that were not clipped, as a multiple of
+  /// Noisy count, released by each step, of the gradients that were not clipped; as a multiple of
   /// ClipRule::grid.
   std::vector<std::int64_t> noisy_counts;
-  /// Totals of losses, norms and counts of these steps; Engine::diagnostics() does not include
-  /// them. Private.
+  /// Totals of losses, norms and counts of the steps that ran with the adaptive clipping norm;
+  /// Engine::diagnostics() does not include them. Private.
   Diagnostics diagnostics;
 };
 

@@ -11,7 +11,8 @@ namespace cudp {
 /// of Wu et al. 2021.
 enum class Calibration { accountant, theorem41 };
 
-/// Options of method ADP-SGD (AdpSgd below has the reference).
+/// Options of method ADP-SGD: DP-SGD in which the noise of a step depends on its step size (Wu et
+/// al. 2021). Symbols are those of the paper.
 struct AdpSgdOptions {
   bool constant_noise = false;
   /// C in the noise of adaptive step sizes, alpha_t^2 = sqrt(b_0^2 + t C) (adp_noise()).

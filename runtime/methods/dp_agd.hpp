@@ -13,7 +13,9 @@
 
 namespace cudp {
 
-/// Parameters of DP-AGD, with the names of the paper (DpAgd below has the reference).
+/// Parameters of method DP-AGD: gradient descent on linear models with noisy gradients, noisy
+/// choices of step sizes, and a budget per iteration that adapts (Lee and Kifer 2018). Symbols are
+/// those of the paper.
 struct DpAgdSettings {
   double rho_gradient = 0.0;   ///< rho_ng, zCDP cost of a noisy gradient in the first iteration
   double rho_selection = 0.0;  ///< rho_nmax, zCDP cost of a noisy choice of a step size

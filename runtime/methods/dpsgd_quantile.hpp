@@ -8,7 +8,8 @@
 
 namespace cudp {
 
-/// Options of method dpsgd-quantile (DpSgdQuantile below has the reference).
+/// Options of method dpsgd-quantile: DP-SGD whose clipping norm follows a quantile of the
+/// gradients' norms (Andrew et al. 2021). Symbols are those of the paper.
 struct QuantileOptions {
   /// gamma: the clipping norm follows the gamma-quantile of the gradients' norms.
   double target = 0.5;

@@ -36,7 +36,8 @@ inline constexpr double kMaxNoiseMultiplier = 0x1p18;
 /// exclusive.
 struct NoiseSpan {
   std::uint64_t until = 0;
-  /// Factor by which PrivacyPlan::noise_multiplier is multiplied in these steps; finite, > 0.
+  /// Factor by which the plan's noise multiplier (PrivacyPlan::noise_multiplier) is multiplied in
+  /// the steps of this span; finite, > 0.
   double scale = 1.0;
   bool operator==(const NoiseSpan&) const = default;
 };

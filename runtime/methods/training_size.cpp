@@ -36,9 +36,9 @@ double TrainingSize::max_examples(double failure) const {
   return value + margin + static_cast<double>(kLargestGroup * unit_rows);
 }
 
-/// Chooses the noise such that the release costs 1/200 of the budget in zCDP: a Gaussian release
-/// that spends all of (epsilon, delta) has a variance of roughly 4 ln(1/delta) / epsilon^2. A unit
-/// of privacy changes the number by up to unit_rows.
+/// Returns the noise with which releasing the number of examples costs 1/200 of the budget in zCDP.
+/// A Gaussian release that spends all of (epsilon, delta) has a variance of roughly 4 ln(1/delta) /
+/// epsilon^2, and a unit of privacy changes the number by up to unit_rows.
 double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows) {
   return std::fmax(kMinNoise,
                    10.0 * static_cast<double>(unit_rows) * std::sqrt(-std::log(delta)) / epsilon);

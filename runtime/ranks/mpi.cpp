@@ -40,7 +40,8 @@ template <class Abi>
 class MpiRanks final : public Ranks {
  public:
   using Handle = typename Abi::Handle;
-  /// Requires that MPI has been initialised.
+  /// Joins the ranks of the job. Requires that MPI has been initialised. timeout: how long a rank
+  /// waits for another one.
   MpiRanks(const MpiFunctions<Abi>& mpi, std::chrono::milliseconds timeout)
       : mpi_(mpi), timeout_(timeout) {
     mpi_.comm_rank(mpi_.world, &rank_);

@@ -65,7 +65,8 @@ std::string names_of(const Chosen& chosen) {
   return names;
 }
 
-/// Throws InputError if the option belongs to particular methods and `method` is not one of them.
+/// Throws InputError if the option is one of particular methods only, and `method` is not among
+/// these.
 void check_used(const MethodEntry& method, const Option& option, const Setting& setting) {
   if (takes(method, option.key)) return;
   const std::string users =

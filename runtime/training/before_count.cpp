@@ -188,7 +188,8 @@ class Plans {
   }
 
   /// Makes a worst-case plan; throws if it exceeds the budget. First tries the faster, looser Renyi
-  /// bound with 99 % of epsilon, which suffices unless the budget is almost spent.
+  /// bound with 99 % of epsilon, which suffices unless the budget is almost spent. epoch_steps:
+  /// number of steps per epoch; nullopt to compute it from the number of examples.
   void make_worst(const Worst& worst, std::optional<std::uint64_t> epoch_steps) {
     ++plans_;
     TrainConfig quick = worst.config;

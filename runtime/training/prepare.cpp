@@ -255,8 +255,8 @@ std::string in_memory_part(const TrainConfig& config, const MethodEntry& method)
   return "";
 }
 
-/// Returns the nearest existing folder above a run's folder: it is on the disk where the run will
-/// be.
+/// Returns the folder that decides on which disk a run will be: the nearest existing one above the
+/// run's folder.
 std::filesystem::path folder_above(const std::string& run) {
   std::error_code error;
   std::filesystem::path folder = std::filesystem::absolute(run.empty() ? "runs" : run, error);

@@ -41,7 +41,7 @@ void freeze_again(const FineTuning& settings, const PublicWeights& weights, Netw
 
 /// Returns the SHA-256 digest of a file, hexadecimal. Throws InputError if the file cannot be read.
 std::string digest_of_file(const std::string& path);
-/// Returns the SHA-256 digest of the bytes of these numbers, hexadecimal.
+/// Returns the SHA-256 digest of the bytes of a list of numbers, hexadecimal.
 std::string digest_of(const std::vector<float>& numbers);
 
 /// Returns the folder of the cudp run that released this file of weights; "" if no run did, i.e. if

@@ -163,9 +163,8 @@ class Training {
   /// Returns the current model's outputs (logits) for the test set, together with the labels or
   /// targets of the test examples.
   Predictions answers();
-  /// Returns a function that computes the metrics of these predictions on the test set. The
-  /// function has its own copy of the predictions, so another thread may call it while the training
-  /// continues.
+  /// Returns a function that computes all metrics from predictions for the test set. It has its own
+  /// copy of the predictions, so another thread may call it while the training continues.
   std::function<Evaluation()> evaluation_of(Predictions predictions) const;
 
   Experiment experiment_;

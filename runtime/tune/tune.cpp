@@ -57,7 +57,7 @@ constexpr std::string_view kNoTime[] = {"lr",           "clip",     "epochs",   
                                         "momentum",     "beta1",    "beta2",        "weight-decay",
                                         "schedule",     "final-lr", "warmup",       "decay-every",
                                         "decay-factor", "ema",      "class-weights"};
-/// Duration of the measurement of one candidate's speed [seconds].
+/// Time for which one candidate's training is run to measure its speed [seconds].
 constexpr double kTimedSeconds = 0.2;
 /// Maximum number of candidates that are timed. Only candidates that differ in settings other than
 /// kNoTime are timed separately.

@@ -57,9 +57,9 @@ struct TuneResult {
 ///   private/scores.json their scores
 class Tune {
  public:
-  /// Reads the files of an interrupted tuning from the folder that the request names, if it has
-  /// one. Writes nothing. Throws InputError if the request is not valid, or if the folder has a
-  /// tuning with other settings.
+  /// Reads the request and, if it names the folder of an interrupted tuning, that tuning's files.
+  /// Writes nothing. Throws InputError if the request is not valid, or if the folder has a tuning
+  /// with other settings.
   Tune(TuneRequest request, Reporter& reporter);
 
   /// Returns whether the folder has a finished tuning.
@@ -169,7 +169,7 @@ class Tune {
   std::optional<SharedKey> key_;
   /// Noisy number of examples that all trainings share; nullopt unless has_count().
   std::optional<CountInUse> count_;
-  /// noisy number of examples that was released; nullopt before
+  /// Noisy number of examples that was released; nullopt before its release.
   std::optional<double> stored_count_;
   SharedData data_;
   DataFacts facts_;  ///< about the data of all candidates

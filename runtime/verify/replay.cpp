@@ -38,8 +38,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Replaces a file name without a folder, or with "./" alone, by its path in the data folder, if
-/// the file exists there.
+/// Replaces the name of a file by its path in the data folder, if the name has no folder, or "./"
+/// alone, and the file exists there.
 void find_file(std::string& name, const std::string& data_dir) {
   std::error_code ignored;
   const fs::path file(name);

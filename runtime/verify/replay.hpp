@@ -22,7 +22,7 @@ struct ReplaySettings {
   std::int64_t threads = 0;
 };
 
-/// Result of training a released run again.
+/// Result of a replay (training a released run again): what was found when it was checked.
 struct ReplayVerdict {
   verify::Verdict transcript;  ///< result of checking the replay against its own certificate
   /// Differences between the certificates of run and replay in fields that should be equal.

@@ -30,7 +30,7 @@ inline constexpr int kMaxChunk = 64;
 
 /// Number of floats in the widest SIMD register. Arrays are padded to a multiple of this length.
 inline constexpr int kColumnBlock = 16;
-/// Returns n, rounded up to a multiple of kColumnBlock.
+/// Returns the padded length of an array of n floats: n, rounded up to a multiple of kColumnBlock.
 inline std::int64_t padded(std::int64_t n) {
   return (n + kColumnBlock - 1) / kColumnBlock * kColumnBlock;
 }
@@ -85,8 +85,8 @@ struct Storage {
   std::vector<std::int32_t> packed_offset;
   std::vector<std::int32_t> transposed_offset;
 
-  /// Adds n floats to `size`, one of the sizes above. Returns the offset of the first of these
-  /// floats.
+  /// Reserves n floats in an array whose size is `size`, a member of this struct: increases `size`
+  /// by n. Returns the offset of the first of these floats.
   static std::int64_t reserve(std::int64_t& size, std::int64_t n) {
     const std::int64_t first = size;
     size += n;

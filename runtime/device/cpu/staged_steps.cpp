@@ -25,8 +25,8 @@ constexpr double kReadCost = 16384.0;
 /// disk could deliver in that time.
 constexpr double kDrawCost = 1.4;
 
-/// Maximum time for which a step waits for a pass before it reads its rows one by one, because such
-/// reads slow the pass down. It is short, so that a training can be interrupted.
+/// Maximum time for which a step waits for a pass [ms]. After that it reads its rows one by one,
+/// which slows the pass down. The time is short, so that a training can be interrupted.
 constexpr std::chrono::milliseconds kWait{500};
 constexpr double kWaitCost = 0.7e9;
 

@@ -27,7 +27,8 @@ struct StageLimits {
   /// Maximum size of the memory in which the rows of all steps of a pass are collected before they
   /// are written [bytes].
   std::uint64_t chunks = std::uint64_t{1} << 25;
-  /// Minimum size of one step's part of this memory [bytes].
+  /// Minimum size of one step's part of the memory in which rows are collected before they are
+  /// written (`chunks`) [bytes]. It limits the number of steps of a pass.
   std::uint64_t min_chunk = std::uint64_t{1} << 14;
   /// Whether steps use passes even if reading their rows one by one would be faster, and always
   /// wait for a pass to end. For tests. The limits above still hold.
@@ -48,7 +49,8 @@ struct StagePlan {
   /// while a pass reads it.
   std::uint64_t ahead = 1;
 
-  /// Returns the memory that passes take [bytes].
+  /// Returns the memory that the passes of this plan take: indices of drawn rows, and rows that
+  /// wait to be written [bytes].
   std::uint64_t memory() const;
   /// Returns the size of the two temporary files together [bytes]. row_bytes: size of a row.
   std::uint64_t disk(std::uint64_t row_bytes) const { return 2 * steps * slot_rows * row_bytes; }
@@ -88,12 +90,12 @@ class StagedSteps {
   StagedSteps(StagedSteps&&) = delete;
   StagedSteps& operator=(StagedSteps&&) = delete;
 
-  /// A temporary file, and the reader of its rows.
+  /// A temporary file with rows of coming steps, and the reader of its rows.
   struct File {
     std::shared_ptr<const RowFile> rows;
     std::unique_ptr<RowReader> reader;
   };
-  /// Consecutive steps whose rows are in a temporary file.
+  /// Consecutive steps whose rows one pass has copied to a temporary file, with their batches.
   struct Group {
     std::uint64_t first = 0;                          ///< number of the first step
     std::vector<std::vector<std::uint32_t>> batches;  ///< of each step; ascending

@@ -388,7 +388,7 @@ class CudaGpu {
   }
 
   /// Calls `work`, which launches kernels, in a mode in which a launch loads its kernel but does
-  /// not run it.
+  /// not run it. Used before recording, because old drivers cannot load kernels during a capture.
   void load(const std::function<void()>& work) {
     loads_only_ = true;
     try {

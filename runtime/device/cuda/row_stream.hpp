@@ -73,7 +73,7 @@ class RowStream {
   struct Part {
     std::size_t buffer;
     std::size_t steps;
-    /// Indices of the examples in the batches of all these steps, one step after another.
+    /// Indices of the examples in the batches of the part's steps, one step after another.
     std::span<const std::uint32_t> examples;
   };
   /// Draws the batches of steps first, first + 1, ..., at most `steps` of them, and copies their

@@ -55,9 +55,9 @@ void begin_drawn_step(Gpu& gpu, const NextStep& next);
 /// earlier steps are done.
 class DrawnAhead {
  public:
-  /// Largest number of steps whose batches are drawn at once.
+  /// Maximum number of steps whose batches are drawn at once.
   static constexpr std::size_t kMaxSteps = 256;
-  /// Largest size of the memory for these batches [bytes].
+  /// Maximum size of the memory for the batches of several steps [bytes].
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
   /// list_size: largest possible batch [examples]; a larger one makes the run fail. allocates: true

@@ -66,7 +66,7 @@ class CpuRecurrent final : public WholeGradientLayer {
   }
 
  private:
-  /// Examples in flight in order of decreasing length.
+  /// The examples that the thread processes, in order of decreasing length of their texts.
   class ExamplesByLength {
    public:
     ExamplesByLength(Workspace& w, int first, int count) : count_(count) {

@@ -7,7 +7,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Max or average pooling.
+/// Max or average pooling of images, for all examples of a micro-batch.
 class CudaPool final : public CudaLayer {
  public:
   CudaPool(const MaxPool2d& p) : is_max_(true), kernel_(p.kernel), stride_(p.stride) {}
