@@ -50,8 +50,8 @@ void show(const MatrixFiles& files) {
     files.progress->next("reading " + shown(fs::path(files.name()).filename().string()));
 }
 
-/// Reads all rows to check them. Returns `rows` with their labels, but not their features,
-/// appended.
+/// Reads and checks all rows of the arrays, whose features are used where they are, without a copy.
+/// Appends their labels to `rows` and returns it.
 Dataset check_rows(MatrixReader& reader, Dataset rows) {
   rows.labels.reserve(reader.rows());
   if (rows.has_targets()) rows.targets.reserve(reader.rows());
@@ -64,7 +64,8 @@ Dataset check_rows(MatrixReader& reader, Dataset rows) {
   return rows;
 }
 
-/// Reads the rows of one rank's share; checks the rows of other shares, too.
+/// Reads the rows that belong to one rank (process) into a data set. Checks the rows of other
+/// ranks, too.
 Dataset read_rows(const MatrixFiles& files, Share share = {}) {
   show(files);
   MatrixReader reader(files);
@@ -87,7 +88,8 @@ Dataset read_rows(const MatrixFiles& files, Share share = {}) {
   return kept.finish(files.name());
 }
 
-/// Reads the rows of one rank's share, split into training rows and held-out rows.
+/// Reads the rows that belong to one rank (process), divided into training rows and held-out rows
+/// by `draws`.
 HeldOut read_held_out(const MatrixFiles& files, HoldOutDraws draws, Share share) {
   show(files);
   MatrixReader reader(files);

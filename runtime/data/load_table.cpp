@@ -127,9 +127,9 @@ PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableO
   return sizes;
 }
 
-/// Reads one rank's share of a table. Rows are counted first, so that the program knows which rows
-/// belong to the share, and allocates memory once. (A vector that grows would take twice the
-/// memory.)
+/// Reads the rows of a table that belong to one rank (process). Rows are counted first, so that the
+/// program knows which rows these are, and allocates memory once. (A vector that grows would take
+/// twice the memory.)
 Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& schema,
                   const TableOptions& options, Busy* progress, Share share = {}) {
   const bool by_units = options.units && schema.unit && !share.is_all();
@@ -151,7 +151,8 @@ Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& s
   return set;
 }
 
-/// Reads one rank's share of a table, split into training rows and held-out rows.
+/// Reads the rows of a table that belong to one rank (process), divided into training rows and
+/// held-out rows by `draws`.
 HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const TableOptions& options,
                       HoldOutDraws draws, Busy* progress, Share share) {
   show(progress, kCounting, file);

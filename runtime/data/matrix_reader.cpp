@@ -96,7 +96,7 @@ class MatrixReader::Source {
   }
 
  private:
-  /// Throws InputError if bytes follow the last row.
+  /// Throws InputError if a file has more bytes after the last row.
   void expect_end() {
     x_->expect_end();
     if (y_) y_->expect_end();

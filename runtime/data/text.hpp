@@ -16,8 +16,8 @@
 
 namespace cudp {
 
-/// What is needed to convert a text to word ids, and word ids to embedding vectors: tokenizer
-/// options, vocabulary and vectors.
+/// Tokenizer options, vocabulary and vectors, with which a text is converted to word ids, and word
+/// ids to embedding vectors.
 struct TextCoder {
   TextOptions options;
   Vocabulary vocabulary;

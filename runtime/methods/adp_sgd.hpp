@@ -23,7 +23,8 @@ struct AdpSgdOptions {
   /// beta: step t adds beta times the squared norm of its noisy gradient, but at least nu, to
   /// b_t^2.
   double adaptive_weight = 1.0;
-  /// nu, the minimum that a step adds to b_t^2, by whose root the learning rate is divided
+  /// nu: the minimum that a step adds to b_t^2; the learning rate is divided by the root of that
+  /// sum.
   double adaptive_min = 1e-5;
 };
 

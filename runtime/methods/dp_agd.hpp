@@ -26,7 +26,7 @@ struct DpAgdSettings {
   double l2 = 0.001;           ///< lambda, weight of the regulariser
   SelectionNoise selection = SelectionNoise::gumbel;
 
-  /// m: number of step sizes among which a noisy choice is made; one of them is 0
+  /// m: number of step sizes among which a noisy choice is made. One of them is 0.
   int step_sizes = 20;
   double first_largest = 2.0;  ///< alpha_max, largest step size, in the first iteration
   int window = 10;             ///< tau, number of steps after which alpha_max is set again

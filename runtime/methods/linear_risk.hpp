@@ -71,8 +71,8 @@ class LinearRisk {
   const Dataset& data_;
   RiskSettings settings_;
   std::size_t dimension_;
-  /// factor on (x, 1) that gives the example's vector v: y / max(R, |(x, 1)|); 0 for a row that is
-  /// left out
+  /// Factor by which (x, 1) is multiplied to give the example's vector v, [examples]: y / max(R,
+  /// |(x, 1)|); 0 for a row that is left out.
   std::vector<double> scales_;
   std::vector<double> curvatures_;
   ThreadTeam team_;

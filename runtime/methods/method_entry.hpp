@@ -13,12 +13,13 @@ namespace cudp {
 /// a usable default.
 struct MethodEntry {
   std::string name;
-  /// heading under which --help and config.toml list the method's options
+  /// Heading under which --help and config.toml list the method's options.
   std::string option_group = "Methods";
   std::vector<Option> options;  ///< options that belong to this method
   /// Keys of options that the method shares with other methods, such as "clip".
   std::vector<std::string> uses;
-  /// Keys of options that its config files may contain although they have no effect on the method.
+  /// Keys of options that a config file for this method may contain although they have no effect on
+  /// it.
   std::vector<std::string> ignores;
   /// Whether the method trains with random batches. Presets of data sets, which are tuned for such
   /// methods, then apply to it.

@@ -63,7 +63,8 @@ struct PrivacyPlan {
   std::uint64_t steps = 0;
   /// C: clipping norm, maximum L2 norm of one example's contribution before rounding.
   double clip_norm = 0.0;
-  /// clip_norm plus the rounding error of a sum; noise is proportional to it
+  /// Sensitivity of a sum, for one example: clip_norm plus the effect of rounding. The noise is
+  /// proportional to it.
   double sensitivity = 0.0;
   /// sigma: standard deviation of the noise / sensitivity, for steps with scale 1.
   double noise_multiplier = 0.0;

@@ -163,7 +163,7 @@ class Tune {
   std::vector<SweepCell> candidates_;
   std::vector<PlannedSpending> spendings_;  ///< [candidates], planned privacy costs
   std::filesystem::path folder_;
-  /// whether the folder exists already, so that its plan and its key are used
+  /// Whether the folder exists already, so that its plan and its key are used.
   bool stored_ = false;
   std::string data_tag_;
   std::optional<SharedKey> key_;
