@@ -76,7 +76,7 @@ class Entry {
     text = found.get<std::string>();
   }
 
-  /// Throws InputError if there is a key that was not read.
+  /// Throws InputError if the entry has a key that read() was not called for.
   void finish() const {
     for (const auto& [key, value] : entry_.items())
       if (std::ranges::find(read_, key) == read_.end())

@@ -23,7 +23,7 @@ constexpr int kSide = 28;
 constexpr int kPixels = kSide * kSide;
 constexpr int kPiecesPerCurve = 4;  // straight pieces between two points of a smooth stroke
 
-/// Affine map from the coordinates of a digit's shape to pixels of the image.
+/// Affine map from the coordinates in which a digit's shape is given to pixels of the image.
 struct Affine {
   double xx, xy, yx, yy, x0, y0;
 

@@ -220,8 +220,8 @@ void check_alike(const DataRequest& request, const Dataset& train, const Dataset
                   : shape(test.shape));
 }
 
-/// Returns what the guarantee assumes about the files. The verifier knows these texts
-/// (privacy/verify/release_reasons.cpp).
+/// Returns the assumptions about the files on which the privacy guarantee rests, as text for the
+/// certificate. The verifier knows these texts (privacy/verify/release_reasons.cpp).
 std::string assumption_of(const DataRequest& request, const Dataset& train) {
   if (request.malformed == Malformed::missing) return "a row of the matrix is one example";
   if (train.is_bytes() && !train.has_targets()) return kLabelsAreClasses;

@@ -93,8 +93,8 @@ class Draft {
 
 bool is_features(const fs::directory_entry& e) { return e.path().extension() == ".features"; }
 
-/// Reads the random key with which file names are hashed from its file in the cache folder; nullopt
-/// if it is missing or too short.
+/// Reads the key of the keyed hash that gives cache files their names; it is in a file in the cache
+/// folder. Returns nullopt if that file is missing or too short.
 std::optional<RandomKey> name_key(const fs::path& folder) {
   std::ifstream in(folder / "names", std::ios::binary);
   RandomKey key{};
@@ -102,8 +102,9 @@ std::optional<RandomKey> name_key(const fs::path& folder) {
   return key;
 }
 
-/// Reads the random key with which file names are hashed, and makes one if there is none. If
-/// several processes make one at the same time, the first wins and all of them use its key.
+/// Returns the key of the keyed hash that gives cache files their names; makes one if the cache
+/// folder has none. If several processes make one at the same time, the first wins and all of them
+/// use its key.
 RandomKey make_name_key(const fs::path& folder) {
   if (const auto key = name_key(folder)) return *key;
   const Draft draft(folder);

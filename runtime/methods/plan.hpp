@@ -95,18 +95,18 @@ struct PrivacyPlan {
   PlanMemo memo = {};
 
   Draw draw() const;
-  /// Returns the index of the release that a step is part of: the step itself, or its epoch under
-  /// random allocation.
+  /// Returns the index of the release to which a step belongs: the step's own index, or that of its
+  /// epoch under random allocation.
   std::uint64_t release_of(std::uint64_t step) const {
     return epoch_steps > 0 ? step / epoch_steps : step;
   }
-  /// Returns the number of releases that the first `steps` steps are part of. Under random
-  /// allocation a release is a whole epoch.
+  /// Returns the number of releases to which the first `steps` steps belong: one release per step,
+  /// or one per epoch under random allocation.
   std::uint64_t releases_until(std::uint64_t steps) const {
     return epoch_steps > 0 ? (steps + epoch_steps - 1) / epoch_steps : steps;
   }
-  /// Returns the number of steps that the first `releases` releases cover. Under random allocation
-  /// a release is a whole epoch.
+  /// Returns the number of steps that belong to the first `releases` releases. A release is one
+  /// step, or a whole epoch under random allocation.
   std::uint64_t steps_until(std::uint64_t releases) const {
     return epoch_steps > 0 ? releases * epoch_steps : releases;
   }

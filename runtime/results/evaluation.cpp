@@ -56,7 +56,7 @@ class Ranking {
 
   std::uint64_t positives() const { return positives_; }  ///< includes examples with a NaN score
   std::uint64_t negatives() const { return negatives_; }  ///< includes examples with a NaN score
-  /// Returns the number of other examples with a NaN score.
+  /// Returns how many of the examples that are not of the class have a NaN score.
   std::uint64_t lost_others() const { return negatives_ - others_.size(); }
   std::uint64_t scored() const { return of_class_.size() + others_.size(); }
 

@@ -283,7 +283,8 @@ std::vector<Option> training_options() {
   };
 }
 
-/// Returns the option --device. A CUDA device may have an index: "cuda:1". The index is not stored.
+/// Returns the option --device. A CUDA device may be given with its index, as in "cuda:1"; the
+/// index is not stored with the run's settings.
 Option device_option() {
   Option o = choice("device", &Config::device, kDevices, "auto, cpu or cuda; cuda:1 for another");
   o.set = [named = o.set](TrainConfig& c, const Value& v, const std::string& place) {

@@ -355,7 +355,8 @@ std::optional<Evaluation> Training::evaluate() {
   return evaluation_of(answers())();
 }
 
-/// One call of Training::advance(): the loop over steps, with the speed measured so far.
+/// Implementation of one call of Training::advance(): the loop over steps, with the speed measured
+/// so far.
 class Training::Loop {
  public:
   explicit Loop(Training& training)

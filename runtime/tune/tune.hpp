@@ -124,7 +124,9 @@ class Tune {
   /// Returns the data in memory that the trainings of all candidates share; null if they share no
   /// data.
   std::shared_ptr<LoadedData> data() const;
-  /// Returns whether a single noisy number of examples can be released for all trainings together.
+  /// Returns whether one noisy number of examples can be released for all trainings together: if
+  /// their data are shared and the number is private, and no candidate's method counts that release
+  /// in its own proof (MethodEntry::counts_in_its_proof).
   bool counts_once() const;
   void load_stored();
   /// Throws InputError if the interrupted tuning in the folder began with another budget, or with

@@ -163,8 +163,8 @@ class CudaGpu {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
     check(cudaStreamSynchronize(stream_.get()), "wait for the device");
   }
-  /// Returns whether fill_scratch() does anything. Always false here: only the emulated device of
-  /// the tests overwrites scratch memory with a test value.
+  /// Returns whether fill_scratch() overwrites memory. Always false here: only the emulated device
+  /// of the tests overwrites scratch memory with a test value.
   bool fills_scratch() const { return false; }
   void fill_scratch(void*, std::size_t) {}
   /// Allocates host memory that the device can read directly.

@@ -53,8 +53,8 @@ class SequenceLayer : public CudaLayer {
   void take_input_function(const Activate& f) override { input_function_ = f; }
 
  protected:
-  /// Minimum number of units of a layer whose gradients, and time steps if it is recurrent, are
-  /// computed by tensor cores.
+  /// Minimum number of units of a layer for which its gradients are computed by tensor cores, and
+  /// also its time steps if it is recurrent.
   static constexpr int kMinTensorUnits = 64;
 
   virtual SequenceGradient sequence_gradient(const MicroBatch& w) const = 0;
