@@ -8,7 +8,8 @@
 namespace cudp {
 namespace {
 
-/// Size of a record, a label and the pixels of an image [bytes].
+/// Size of a record in a CIFAR-10 file, which is one byte for the label and the pixels of the image
+/// [bytes].
 constexpr std::size_t kRecord = 1 + kCifarPixels;
 /// Number of records that are read from the file in one call.
 constexpr std::size_t kRecordsAtOnce = 64;

@@ -41,7 +41,7 @@ constexpr const char* kWhosePrivacy =
 # knowledge. The certificate is then for all rows of a person.
 )";
 
-/// A column of the drafted schema, and the comment that is written after it.
+/// A column of the drafted schema, and the TOML comment to write after it.
 struct Line {
   Column column;
   std::string comment{};

@@ -47,13 +47,13 @@ struct TableFiles {
   Claim claim_of_test{};
 };
 
-/// Shows on the terminal what the program does with which file. doing: what it does, e.g.
-/// "reading", which gives "reading 'visits.csv'". progress: the display; may be null.
+/// Shows on the terminal which file the program works on, and what it does with it. doing: what it
+/// does, e.g. "reading", which gives "reading 'visits.csv'". progress: the display; may be null.
 void show(Busy* progress, const char* doing, const fs::path& file) {
   if (progress != nullptr)
     progress->next(std::string(doing) + " " + shown(file.filename().string()));
 }
-/// What the program does with a file, as show() displays it.
+/// Texts for the argument `doing` of show(): what the program does with a file.
 constexpr const char* kCounting = "counting the rows of";
 constexpr const char* kReading = "reading";
 

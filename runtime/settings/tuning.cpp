@@ -12,8 +12,8 @@
 namespace cudp {
 namespace {
 
-/// Settings of a preset that depend on its optimizer. They are removed if the user chose another
-/// one.
+/// Keys of the settings of a preset that were tuned for its optimizer. They are removed if the user
+/// chose another optimizer.
 constexpr const char* kTuned[] = {"lr",       "schedule", "decay-every", "decay-factor",
                                   "final-lr", "poly-a",   "poly-c",      "warmup"};
 

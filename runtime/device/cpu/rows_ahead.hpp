@@ -40,7 +40,8 @@ class RowsAhead {
   /// The batch of a step, and where its features are.
   struct Step {
     std::span<const std::uint32_t> batch;  ///< indices in the training set, ascending
-    /// Data set in memory with the features of the batch's examples. `examples` has the examples'
+    /// Data set that has the features of the batch's examples: a copy of the batch in memory, or
+    /// the training set itself if the batch was not read ahead. `examples` has the examples'
     /// indices in it, in the order of the batch.
     const Dataset* data = nullptr;
     std::span<const std::uint32_t> examples;

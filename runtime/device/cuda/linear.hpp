@@ -17,8 +17,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// LinearEngine on a CUDA device. Threads add integers, so the order of additions does not affect a
-/// result.
+/// LinearEngine on a CUDA device, whose memory keeps the training set. Numbers that are added are
+/// integers, so the order of additions does not affect a result.
 class DeviceLinear final : public LinearEngine {
  public:
   /// Copies the training set to the device; `train` is not needed afterwards. max_examples: public
