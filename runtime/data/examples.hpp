@@ -54,8 +54,8 @@ void append_examples(const Dataset& from, Dataset& to);
 /// Appends the examples of `from` whose indices are in `range` to `to`. Requires that both have the
 /// same kind of features (bytes, floats, coded rows or word ids).
 void append_examples(const Dataset& from, ExampleRange range, Dataset& to);
-/// Appends the example of `from` with the index `example` to `to`. Requires that both have the same
-/// kind of features (bytes, floats, coded rows or word ids).
+/// Appends one example of `from`, the one with the index `example`, to `to`. Requires that both
+/// have the same kind of features (bytes, floats, coded rows or word ids).
 void append_example(const Dataset& from, std::size_t example, Dataset& to);
 /// Returns a data set with copies of the examples with the indices `which`, in that order.
 Dataset select_examples(const Dataset& data, std::span<const std::size_t> which);

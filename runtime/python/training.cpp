@@ -31,7 +31,7 @@ namespace cudp::python {
 namespace {
 
 /// Callbacks with which Python trains a run in its own process. A Python signal handler may stop
-/// the training; it is checked at most every 50 ms. Each line of metrics is passed to a Python
+/// the training; it is called at most once in 50 ms. Each line of metrics is passed to a Python
 /// function.
 class PythonCaller final : public RunCaller {
  public:

@@ -172,7 +172,8 @@ std::optional<std::string> evaluate(const Run& run, Pictures* pictures) {
   return class_name(classes, e->majority_class);
 }
 
-/// Throws InputError if `flags` would change the settings of a run that is complete.
+/// Throws InputError if the user resumes a run that is complete with flags that would change its
+/// settings.
 void check_asked(const Settings& flags, const RunFolder& folder) {
   const bool released = fs::exists(folder.config());
   const fs::path config = released ? folder.config() : folder.owner(RunFolder::kConfig);

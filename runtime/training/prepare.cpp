@@ -90,8 +90,8 @@ Device device_for(const MethodEntry& method, Device asked) {
   return Device::cpu;
 }
 
-/// Returns the device of this rank, among those of its node. Throws InputError if several ranks
-/// would share a device without --share-device.
+/// Returns the device on which this rank (process) trains: the ranks of a node use its CUDA devices
+/// in turn. Throws InputError if several ranks would share a device without --share-device.
 Device device_of_rank(Device device, bool may_share, const Ranks& ranks) {
   if (ranks.alone() || device == Device::cpu) return device;
   const auto devices = static_cast<int>(cuda_devices().size());

@@ -59,8 +59,8 @@ constexpr std::string_view kNoTime[] = {"lr",           "clip",     "epochs",   
                                         "decay-factor", "ema",      "class-weights"};
 /// Time for which one candidate's training is run to measure its speed [seconds].
 constexpr double kTimedSeconds = 0.2;
-/// Maximum number of candidates that are timed. Only candidates that differ in settings other than
-/// kNoTime are timed separately.
+/// Maximum number of candidates whose speed is measured. Candidates that differ only in settings
+/// without effect on the time of a step (kNoTime) are measured together.
 constexpr std::size_t kMaxTimed = 16;
 /// Name of the field in tuning.json with the noisy number of examples.
 constexpr const char* kNoisySize = "noisy_size";
