@@ -2,8 +2,9 @@
 
 namespace cudp::bench {
 
-/// Registers what the toolkit's libraries take for work that our kernels do too: those of which
-/// this build has the headers. What lacks its library on this machine skips itself, with a line.
+/// Registers benchmarks of the CUDA toolkit's libraries (cuBLAS, cuDNN, ...) on the same work as
+/// kernels of this project, to compare the times. Includes the libraries whose headers this build
+/// has. A benchmark whose library is missing on this machine is skipped, with a message.
 void register_baselines();
 
 }  // namespace cudp::bench

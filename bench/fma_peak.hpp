@@ -8,7 +8,9 @@
 
 namespace cudp::bench {
 
-/// Floating-point operations a second of one thread. Runs for about `seconds`.
+/// Measures the maximum speed of fused multiply-adds on one thread: returns floating-point
+/// operations per second at this SIMD level; 0 on processors other than x86-64. seconds:
+/// approximate duration of the measurement.
 inline double fma_peak(SimdLevel level, double seconds = 0.2) {
 #if defined(__x86_64__)
   // Twelve independent chains: more than latency 4 times two instructions a cycle needs.

@@ -15,10 +15,10 @@ namespace cudp::bench {
 inline const Setup kWideLinear{"svm", {784, 1, 1}, 60000, 2, "linear-784"};
 inline const Setup kNarrowLinear{"svm", {33, 1, 1}, 30000, 2, "linear-33"};
 
-/// Iterations as DP-AGD makes them, without noise: the clipped gradients' sum, and the losses along
-/// it for 20 step sizes, over all examples, or over a batch of that expected size drawn each time.
-/// items are examples summed over; GB/s counts the features alone, read three times. peak_bytes: a
-/// second, of the memory that holds them.
+/// Benchmark of an iteration of DP-AGD without noise: the sum of clipped gradients, and the losses
+/// along it for 20 step sizes. batch: expected size of a batch that is drawn in each iteration; 0
+/// to use all examples. Reports the examples per second, and GB/s, which counts the features alone,
+/// read three times. peak_bytes: bandwidth of the memory that has the features [bytes per second].
 inline void linear_iteration(benchmark::State& state, const Setup& setup, LinearEngine& engine,
                              double peak_bytes, std::size_t batch) {
   const auto size = static_cast<double>(batch == 0 ? setup.examples : batch);

@@ -11,7 +11,8 @@
 
 namespace cudp::bench {
 
-/// Bytes a second that the threads read together, each its part of 128 MB. Best of five.
+/// Measures the memory bandwidth: returns the bytes per second that the threads read together, each
+/// its part of 128 MB; the best of five measurements.
 inline double read_peak(int threads) {
   const std::vector<std::uint64_t> words(std::size_t{1} << 24, 1);
   const auto part = static_cast<std::ptrdiff_t>(words.size()) / threads;

@@ -16,6 +16,7 @@
 
 namespace cudp::bench {
 
+/// Model and data of a benchmark: a built-in model, and the shape and number of random examples.
 struct Setup {
   const char* model;
   Shape shape;
@@ -35,7 +36,7 @@ inline const Setup kAdult{"logistic", {124, 1, 1}, 32561, 2, "adult"};
 inline const Setup kAdultMlp{"mlp", {124, 1, 1}, 32561, 2, "adult-mlp"};
 inline const Setup kAdultCoded{"logistic", {124, 1, 1}, 32561, 2, "adult-coded", {}, true};
 inline const Setup kAdultMlpCoded{"mlp", {124, 1, 1}, 32561, 2, "adult-mlp-coded", {}, true};
-/// Rows that no cache holds.
+/// Setup of a table with 10 million rows, which no cache of a processor can hold.
 inline const Setup kTableCoded{"logistic", {124, 1, 1}, 10'000'000, 2, "table-coded", {}, true};
 inline const Setup kScatterCnn{"scatter-cnn", {81, 7, 7}, 60000};
 // Texts of the data set IMDb, full ones: 20,000 frozen vectors, or 10,004 that are trained.
@@ -47,7 +48,8 @@ inline Network network_of(const Setup& s) {
                        s.text);
 }
 
-/// Of a layer's weights, multiply-adds of one example's forward pass.
+/// Returns the number of multiply-adds with a layer's weights in the forward pass of one example; 0
+/// for layers that are not matrix products.
 inline double products(const NetworkLayer& l) {
   if (const auto* c = std::get_if<Conv2d>(&l.layer))
     return static_cast<double>(l.out.size()) * c->kernel * c->kernel * l.in.channels;
@@ -59,7 +61,8 @@ inline double products(const NetworkLayer& l) {
   return 0.0;
 }
 
-/// Operations of one example's products: forward, input gradient, weight gradient.
+/// Returns the number of floating-point operations of all matrix products for one example: in the
+/// forward pass, for the gradients of inputs and for the gradients of weights.
 inline double flops(const Network& net) {
   double total = 0;
   bool first = true;  // its input needs no gradient
@@ -73,7 +76,8 @@ inline double flops(const Network& net) {
   return total;
 }
 
-/// Full texts: words of a few hundred kinds come again and again, as they do in English.
+/// Fills d with random texts of the maximum length. Half of the words are among 200 frequent ones,
+/// because in English, too, a few hundred words occur again and again.
 inline void fill_texts(Dataset& d, const Setup& s, std::mt19937_64& random) {
   const auto width = static_cast<std::size_t>(s.shape.width);
   const auto below = [&](int n) { return random() % static_cast<std::uint64_t>(n); };
@@ -89,8 +93,8 @@ inline void fill_texts(Dataset& d, const Setup& s, std::mt19937_64& random) {
   d.vectors = std::make_shared<const WordVectors>(std::move(v));
 }
 
-/// A table of the width that Adult has by its schema: 5 numbers, then 12 lists of categories or
-/// intervals, of which the first is the commonest.
+/// Returns a random table like Adult, with 124 features: 5 numeric ones, and 12 lists of categories
+/// or intervals, of which the first is the most frequent.
 inline Dataset coded_table(std::size_t examples, std::mt19937_64& random) {
   constexpr unsigned kCategories[] = {9, 16, 7, 15, 6, 5, 2, 42, 5, 4, 4, 4};
   RowLayout layout{.number_feature = {0, 1, 2, 3, 4}, .codes = 12, .features = 124};
@@ -114,8 +118,8 @@ inline Dataset coded_table(std::size_t examples, std::mt19937_64& random) {
   return coded_dataset(std::move(layout), numbers, codes, std::move(labels), 2);
 }
 
-/// Random examples for a setup, made once for each shape and number of classes: images in bytes,
-/// features in floats, texts, coded rows.
+/// Returns random examples for a setup: images of bytes, features of floats, texts, or coded table
+/// rows. They are made once for each shape and number of classes, and kept.
 inline const Dataset& examples_for(const Setup& s) {
   static std::map<std::tuple<int, int, int, std::size_t>, Dataset> made;
   Dataset& d = made[{s.shape.channels, s.shape.size(), s.classes, s.coded ? s.examples : 0}];
@@ -158,7 +162,8 @@ inline TrainState random_weights(const Network& net) {
 
 inline constexpr float kClipNorm = 0.1f;
 
-/// Of DP-SGD.
+/// Returns the settings of an engine that makes steps of DP-SGD with Poisson batches of this
+/// expected size, and momentum.
 inline EngineSettings settings_for(double batch, std::size_t examples) {
   EngineSettings s;
   s.recipe.draw = Poisson{

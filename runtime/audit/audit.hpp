@@ -23,13 +23,14 @@ enum class CanaryKind {
   example
 };
 
+/// Settings of an audit: the kind of canaries, and the numbers of canaries and guesses.
 struct AuditSettings {
   CanaryKind kind = CanaryKind::gradient;
   /// Number of canaries. Empty: 1000, or the maximum if that is smaller. The maximum for gradients
   /// is the number of the model's parameters, for examples half of the training set.
   std::optional<std::uint64_t> canaries;
-  /// Number of guesses: half of them that a canary was included (is a member), half that it was
-  /// not. Empty: a tenth of the canaries.
+  /// Number of guesses. In half of them the attacker guesses that a canary was included in the
+  /// training (is a member), in half that it was not. Empty: a tenth of the canaries.
   std::optional<std::uint64_t> guesses;
   double confidence = 0.95;  ///< confidence level of each bound, in (0, 1)
 };

@@ -12,7 +12,7 @@
 namespace cudp {
 namespace {
 
-/// Stands for a limit that does not exist or is not known.
+/// Value for a memory limit that does not exist or is not known.
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
 /// Returns the memory that /proc/meminfo states as available [bytes]; if there is no /proc, the

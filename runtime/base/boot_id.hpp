@@ -3,9 +3,9 @@
 
 namespace cudp {
 
-/// Returns a text that the machine's kernel drew at its start, and that stays the same until the
-/// next start; "" if it is not known. As long as it is the same, files that were written and not
-/// synced have lost nothing.
+/// Returns a random text that the operating system made when this machine was started; "" if it is
+/// not known. As long as it is the same, the machine has not restarted, so files that were written
+/// but not synced to disk are intact.
 std::string boot_id();
 
 }  // namespace cudp

@@ -13,9 +13,9 @@ namespace cudp {
 /// unless `where`, an argument of the constructor, does not allow it to show a line on this stderr.
 class Busy {
  public:
-  /// Where the indicator may be shown. A text that depends on private rows, such as the fraction of
-  /// a file that has been read, may only be shown on a terminal, because a log file may be read by
-  /// others.
+  /// Condition on which the indicator is shown. A text that depends on private rows, such as the
+  /// fraction of a file that has been read, may only be shown on a terminal, because a log file may
+  /// be read by others.
   enum class Shown { never, on_terminal, always };
 
   /// Starts to measure the time. what: description of the computation, shown in the line. where:

@@ -4,7 +4,7 @@
 
 namespace cudp {
 
-/// Exit codes of the cudp binary.
+/// Exit codes of the program cudp.
 enum class Exit : int {
   ok = 0,
   failure = 1,

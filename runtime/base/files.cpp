@@ -58,8 +58,8 @@ void write_all(int file, std::string_view content, const std::filesystem::path& 
   }
 }
 
-/// Returns whether no byte of a file has ever been written to a disk: the file system has not
-/// chosen its place there. Returns false if it does not say.
+/// Returns whether none of a file's bytes has been written to a disk yet: the file system has not
+/// assigned disk blocks to them. Returns false if the file system does not report it.
 bool is_in_memory_only(int file) {
   // Extents follow the struct in memory. A file of one extent, its last one, is looked for.
   alignas(fiemap) std::array<std::byte, sizeof(fiemap) + sizeof(fiemap_extent)> memory{};

@@ -50,7 +50,8 @@ void replace_file(const std::filesystem::path& path, std::string_view content,
 /// machine.
 enum class Sync { no, yes };
 
-/// Writes a file by write_atomically() or replace_file().
+/// Writes a file: by write_atomically(), which syncs it to disk, or by replace_file(), which does
+/// not.
 void write_file(const std::filesystem::path& path, std::string_view content, unsigned mode,
                 Sync sync);
 

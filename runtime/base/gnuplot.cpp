@@ -92,8 +92,8 @@ std::string gnuplot_header(const std::string& title, PictureSize size) {
 
 /// A gnuplot process that draws one picture.
 class Pictures::Drawing {
-  /// An empty temporary file next to the future picture. The destructor removes it unless it was
-  /// moved.
+  /// A temporary file, empty at first, in the folder where the picture will be. gnuplot draws into
+  /// it. The destructor removes it unless it was moved.
   class Temporary {
    public:
     Temporary(const fs::path& picture, unsigned mode)
@@ -139,7 +139,8 @@ class Pictures::Drawing {
   Drawing(const Drawing&) = delete;
   Drawing& operator=(const Drawing&) = delete;
 
-  /// Waits for the process. Returns whether the picture is at its path.
+  /// Waits until gnuplot has drawn the picture. Returns whether the picture is complete at its
+  /// path.
   bool finish() {
     std::error_code error;
     if (!succeeded() || fs::file_size(made_.path(), error) == 0 || error) return false;
@@ -150,7 +151,7 @@ class Pictures::Drawing {
   }
 
  private:
-  /// Waits for the process, if there is one. Returns whether it succeeded.
+  /// Waits until the gnuplot process has ended, if there is one. Returns whether it succeeded.
   bool succeeded() {
     if (child_ <= 0) return false;
     // A signal may end this process during the wait, and kill the child, so the child keeps its id

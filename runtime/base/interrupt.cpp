@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Signals that ask the program to end.
+/// The interrupt signals, which ask the program to end.
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 // A signal handler may use static storage only.
@@ -39,8 +39,9 @@ std::recursive_mutex& changes() {
   return mutex;
 }
 
-/// What EndOnSignal does when a signal ends the process: it prints and logs `line`, formatted by
-/// `form`, kills `children` and removes `unfinished`. Protected by the mutex changes().
+/// State of EndOnSignal: what it does when a signal ends the process. It prints and logs `line`,
+/// formatted by `form`, kills `children` and removes `unfinished`. Protected by the mutex
+/// changes().
 struct Ending {
   std::string line;
   fs::path log;
@@ -77,8 +78,9 @@ void listen(std::array<struct sigaction, kSignals.size()>& before) {
   }
 }
 
-/// Restores the actions of signals that listen() replaced. before: the actions before listen(). A
-/// signal whose action was changed since then, for example to be ignored, keeps its action.
+/// Removes the signal handlers that listen() installed: restores `before`, the actions that the
+/// signals had. A signal whose action was changed since then, for example to be ignored, keeps its
+/// action.
 void listen_no_more(const std::array<struct sigaction, kSignals.size()>& before) {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction now {};

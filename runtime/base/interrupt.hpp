@@ -28,8 +28,8 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
-/// While an object lives, interrupt signals and the signal that a child process has ended are
-/// queued, and wait() returns them. Requires that the process has one thread.
+/// Queues interrupt signals, and the signal that a child process has ended, while an object lives;
+/// wait() returns them. Requires that the process has one thread.
 class QueuedSignals {
  public:
   QueuedSignals();
@@ -48,9 +48,10 @@ class QueuedSignals {
   sigset_t before_{};
 };
 
-/// While an object lives, an interrupt signal ends the process at once, with Exit::again and one
-/// line on stderr, and unfinished files are removed. An InterruptWatch takes precedence while it
-/// lives. At most one object may live. It starts a thread, so processes must be forked before.
+/// Ends the process if an interrupt signal arrives while an object lives: at once, with Exit::again
+/// and one line on stderr, after unfinished files are removed. An InterruptWatch takes precedence
+/// while it lives. At most one object may live. It starts a thread, so processes must be forked
+/// before.
 class EndOnSignal {
  public:
   /// line: text that is printed on stderr when a signal ends the process, without a line break.
@@ -77,8 +78,9 @@ using LogLineForm = std::string (*)(const std::string& level, const std::string&
 /// null: the line is plain text.
 void set_interrupt_form(LogLineForm form);
 
-/// While an object lives, files are being changed, and an interrupt signal that would end the
-/// process takes effect only afterwards. An object should live for moments, not seconds.
+/// Delays the effect of an interrupt signal while an object lives, because files are being changed:
+/// a signal that would end the process does so only afterwards. An object should live for moments,
+/// not seconds.
 class FilesInChange {
  public:
   FilesInChange();
@@ -115,9 +117,9 @@ class UnfinishedChild {
   pid_t child_;
 };
 
-/// While an object lives, the first interrupt signal only makes requested() return true, so that
-/// the training loop stops after the steps in progress. A second signal ends the process at once,
-/// with Exit::again.
+/// Stops a training on an interrupt signal. While an object lives, the first signal only makes
+/// requested() return true, so that the training loop stops after the steps in progress. A second
+/// signal ends the process at once, with Exit::again.
 class InterruptWatch {
  public:
   InterruptWatch();

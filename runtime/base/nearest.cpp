@@ -11,7 +11,7 @@ namespace {
 /// Minimum length of a word that may match as a prefix or by spelling. Shorter words match too many
 /// names.
 constexpr std::size_t kMinPrefix = 3;
-/// Maximum number of names in an error message.
+/// Maximum number of names that an error message suggests.
 constexpr std::size_t kMaxNamed = 6;
 
 /// Returns the distance of two spellings: the minimum number of insertions, deletions,

@@ -27,7 +27,7 @@ void wipe(RandomKey& key);
 class SecretKey {
  public:
   explicit SecretKey(const RandomKey& key);
-  /// Copies `key`, then overwrites the argument with zeros.
+  /// Makes an object with a copy of `key`, and overwrites the argument with zeros.
   explicit SecretKey(RandomKey&& key);
   ~SecretKey() = default;
   SecretKey(const SecretKey&) = delete;
@@ -50,7 +50,7 @@ class SharedKey {
  public:
   SharedKey() : SharedKey(RandomKey{}) {}
   SharedKey(const RandomKey& key) : key_(std::make_shared<const SecretKey>(key)) {}
-  /// Copies `key`, then overwrites the argument with zeros.
+  /// Makes an object with a copy of `key`, and overwrites the argument with zeros.
   SharedKey(RandomKey&& key) : SharedKey(static_cast<const RandomKey&>(key)) { wipe(key); }
 
   const RandomKey& key() const { return key_->key(); }

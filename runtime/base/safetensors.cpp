@@ -17,7 +17,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
 using Json = nlohmann::ordered_json;
-/// The header is padded so that the data begin at a multiple of this offset [bytes].
+/// Alignment of the data in a safetensors file [bytes]: the header is padded so that the data begin
+/// at a multiple of it.
 constexpr std::size_t kAlignment = 64;
 constexpr std::uint64_t kLongestHeader = 100'000'000;  // limit of the format
 

@@ -35,7 +35,8 @@ double thread_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// Returns the index of the entry with that name; appends one if there is none.
+/// Returns the index of the phase with this name in `all`; appends a phase of this name if there is
+/// none.
 std::size_t index_of(std::vector<Timings::Phase>& all, std::string_view name) {
   const auto found = std::ranges::find(all, name, &Timings::Phase::name);
   if (found != all.end()) return static_cast<std::size_t>(found - all.begin());

@@ -30,7 +30,7 @@ struct AccountFlags : AccountantFlags {
   std::optional<std::uint64_t> groups;
 };
 
-/// Answers `cudp account --rdp-at`: the Renyi divergence of one step at one order.
+/// Computes the output of `cudp account --rdp-at`: the Renyi divergence of one step at one order.
 Answer divergence_at(const AccountFlags& o) {
   unused("--rdp-at", "--zcdp", o.zcdp, "--phases", o.phases, "--steps", o.steps, "--delta", o.delta,
          "--epsilon", o.epsilon, "--groups", o.groups, "--curve", o.curve);
@@ -47,7 +47,8 @@ Answer divergence_at(const AccountFlags& o) {
   return a;
 }
 
-/// Answers `cudp account --zcdp`: the (epsilon, delta) that follow from zero-concentrated DP.
+/// Computes the output of `cudp account --zcdp`: the (epsilon, delta) that follow from
+/// zero-concentrated DP.
 Answer zcdp_as_epsilon(const AccountFlags& o) {
   unused("--zcdp", "--steps-per-epoch", o.steps_per_epoch, "--uses", o.uses);
   unused("--zcdp", "--examples", o.examples, "--batch", o.batch, "--epochs", o.epochs, "--phases",
@@ -82,8 +83,8 @@ std::vector<Release> releases_of(const AccountFlags& o) {
   return read_phases(*o.phases);
 }
 
-/// Answers `cudp account --accountant gdp`: the estimate from the central limit theorem, labelled
-/// as an estimate.
+/// Computes the output of `cudp account --accountant gdp`: the estimate from the central limit
+/// theorem, marked as an estimate.
 Answer gaussian_dp_estimate(const AccountFlags& o, const std::vector<Release>& releases) {
   unused("--accountant gdp", "--groups", o.groups, "--curve", o.curve, "--interval", o.interval);
   if (o.neighbours != privacy::NeighbouringRelation::add_or_remove)
@@ -114,7 +115,8 @@ nlohmann::ordered_json epsilons_of(const privacy::PrivacyBound& b) {
           {"epsilon_lower", b.epsilon_lower}};
 }
 
-/// Answers `cudp account`: epsilon at --delta, or delta at --epsilon.
+/// Computes the output of `cudp account` that is a bound: epsilon at --delta, or delta at
+/// --epsilon.
 Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
                 const privacy::AccountantOptions& options) {
   privacy::Accountant accountant(composition, options);
@@ -167,8 +169,8 @@ Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
   return a;
 }
 
-/// Answers `cudp account --groups`: epsilon for groups of 1 to --groups examples, compared with the
-/// bounds that follow from the epsilon of a single example.
+/// Computes the output of `cudp account --groups`: epsilon for groups of 1 to --groups examples,
+/// compared with the bounds that follow from the epsilon of a single example.
 Answer group_table(const AccountFlags& o, const std::vector<GroupRow>& groups) {
   Answer a{.json = {{"delta", *o.delta},
                     {"accountant", o.accountant},
@@ -188,8 +190,8 @@ Answer group_table(const AccountFlags& o, const std::vector<GroupRow>& groups) {
   return a;
 }
 
-/// Answers `cudp account RUN...`: the meaning of a run's certificate, its epsilon with other
-/// settings, or the privacy that several runs spend together.
+/// Computes the output of `cudp account RUN...`: the meaning of a run's certificate, its epsilon
+/// with other settings, or the privacy that several runs spend together.
 Answer answer_about_runs(const AccountFlags& o) {
   const AccountantFlags none;
   const bool several = !o.other_runs.empty();

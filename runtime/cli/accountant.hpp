@@ -95,7 +95,7 @@ void refuse_missing(const std::string& command, const std::vector<std::string>& 
 /// as one release.
 inline bool allocates(const AccountantFlags& flags) { return flags.sampling == "allocation"; }
 
-/// For random allocation: returns the number of steps of an epoch in which each example is used.
+/// Returns the number of steps of an epoch in which each example is used, under random allocation.
 inline std::uint64_t uses_of(const AccountantFlags& flags) { return flags.uses.value_or(1); }
 
 /// Returns the number of noisy sums that the accountant counts: the value of --epochs for random

@@ -159,7 +159,8 @@ Answer answer_of(const AuditResult& r, const std::string& folder) {
   return a;
 }
 
-/// Writes audit.json and audit.png, readable by the owner only.
+/// Writes the result of an audit to audit.json and audit.png in `folder`, readable by the owner
+/// only.
 void write(const AuditResult& r, const fs::path& folder, Reporter& reporter) {
   std::error_code failed;
   fs::create_directories(folder, failed);

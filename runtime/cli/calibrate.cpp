@@ -14,7 +14,8 @@ struct CalibrateFlags : AccountantFlags {
   std::string solve = "sigma";
 };
 
-/// Computes the value of the flag that --solve names from the other flags, and stores it in `o`.
+/// Computes the value of one flag, the one that --solve names (e.g. the noise), from the values of
+/// the other flags, and stores it in `o`.
 void solve(CalibrateFlags& o) {
   const std::string with = "--solve " + o.solve;
   const bool fixed = o.sampling == "fixed";

@@ -76,7 +76,7 @@ class Entry {
     text = found.get<std::string>();
   }
 
-  /// Throws InputError if there is a key that was not read.
+  /// Throws InputError if the entry has a key that read() was not called for.
   void finish() const {
     for (const auto& [key, value] : entry_.items())
       if (std::ranges::find(read_, key) == read_.end())
@@ -113,8 +113,8 @@ class Entry {
   std::vector<std::string> read_;
 };
 
-/// Returns the mechanism with this name, with the values of its fields read from the entry.
-/// Considers only the alternatives of privacy::Mechanism from index `index` on.
+/// Returns the mechanism with this name, with the values of its parameters read from the entry.
+/// index: considers only the alternatives of the variant privacy::Mechanism from this one on.
 template <std::size_t index = 0>
 privacy::Mechanism mechanism_at(Entry& e, const std::string& name) {
   if constexpr (index < std::variant_size_v<privacy::Mechanism>) {

@@ -18,7 +18,7 @@ namespace {
 
 using Points = std::vector<std::pair<double, double>>;
 
-/// The curves of one plot: their data and styles, as the text of a gnuplot script.
+/// Collects the curves of one plot as the text of a gnuplot script: their data and styles.
 class Lines {
  public:
   void add(const std::string& title, const char* style, const Points& points) {

@@ -37,8 +37,8 @@ std::string wrapped_help(const std::string& text, std::size_t width);
 /// the terminal's width if it is a terminal, otherwise unchanged.
 std::string fitting_text(const std::string& text, int file);
 
-/// For a command with too many options for one screen: makes --help show `text` instead of all
-/// options, and adds the flag --help-all, which shows all of them.
+/// Makes --help of a command show `text` instead of all options, which are too many for one screen.
+/// Adds the flag --help-all, which shows all of them.
 void use_short_help(CLI::App& command, std::string text);
 
 }  // namespace cudp

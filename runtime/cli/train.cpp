@@ -45,7 +45,7 @@ std::string privacy_text(const RunResult& r) {
   return fmt::format("{} at delta {:.3g}", rounded_up(r.epsilon), r.delta);
 }
 
-/// For a run without privacy: returns a text that compares its accuracy with that of a private run.
+/// Returns a text that compares the accuracy of a run without privacy with that of a private run.
 std::string comparison_text(const RunResult& r) {
   const Comparison& with = *r.outcome.compared_with;
   const double points = 100.0 * (*r.test.accuracy() - with.test_accuracy);
@@ -63,8 +63,8 @@ std::string held_out_text(const ErrorBar& b) {
       b.name, b.value, b.low, b.high);
 }
 
-/// Returns the table shown at the end of a training. It leaves out accuracies on a test set that is
-/// not public, because others may read stdout.
+/// Returns the output at the end of a training, as a table or JSON. It leaves out accuracies on a
+/// test set that is not public, because others may read stdout.
 Answer answer_of(RunResult r) {
   if (r.test_set == "private") {
     r.test.values.clear();
@@ -156,8 +156,8 @@ std::unique_ptr<Ranks> ranks_of(const TrainConfig& asked) {
   return fork_ranks(static_cast<int>(asked.ranks), timeout, follow_run);
 }
 
-/// Returns the flags with --resume-or-start replaced by --resume if the run exists, otherwise by
-/// --out. Throws InputError if one of these is given too.
+/// Replaces --resume-or-start in the flags: by --resume if the run exists, otherwise by --out.
+/// Throws InputError if one of these is given too.
 Settings as_resume_or_start(Settings flags) {
   const auto asked = flags.find("resume-or-start");
   if (asked == flags.end()) return flags;

@@ -96,7 +96,8 @@ bool is_step(const privacy::Release& r, const verify::StatedNumbers& c) {
          r.mechanism == privacy::sampled_gaussian_mechanism(c.q, c.sigma);
 }
 
-/// Returns whether a release precedes training, so that it does not depend on the number of steps.
+/// Returns whether a release in the certificate precedes training, such as the noisy number of
+/// examples, so that the number of steps does not change it.
 bool is_before(const privacy::Release& r, const verify::StatedNumbers& c) {
   const auto* const gaussian = std::get_if<privacy::Gaussian>(&r.mechanism);
   return gaussian != nullptr && r.count == 1 &&

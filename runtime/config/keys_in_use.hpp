@@ -9,7 +9,7 @@ namespace cudp {
 /// Noisy number of examples that several trainings of one larger mechanism (such as a tuning)
 /// share. It is released, and charged, once.
 struct CountInUse {
-  /// How the larger mechanism's budget is divided between this number and everything else.
+  /// Division of the larger mechanism's budget between this noisy number and everything else.
   privacy::CountSplit budget;
   SharedKey key;                ///< random key from which the noise on the number is drawn
   std::optional<double> value;  ///< the noisy number; nullopt if it has not been released yet

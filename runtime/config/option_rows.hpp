@@ -63,8 +63,9 @@ struct Inner<std::optional<T>> {
   static constexpr bool optional = true;
 };
 
-/// Returns the struct of type Owner that has an option's member: the config itself if Owner is
-/// TrainConfig, else the struct of a method's or command's options that is stored in the config.
+/// Returns the struct of type Owner in a config: the config itself if Owner is TrainConfig, else
+/// the struct of a method's or command's options that the config stores. An option's value is a
+/// member of it.
 template <class Owner>
 Owner& owner_of(TrainConfig& c) {
   if constexpr (std::is_same_v<Owner, TrainConfig>)

@@ -7,8 +7,8 @@ namespace cudp {
 
 class ReleaseObserver;  // runtime/gate/release_observer.hpp
 
-/// Proof that a run is seeded: can be constructed only for a run whose random key is derived from a
-/// seed. Anyone who guesses the seed has the key, so the model of such a run must not be released
+/// Proof that a run's random key is derived from a seed: an object can be constructed only for such
+/// a run. Anyone who guesses the seed has the key, so the model of such a run must not be released
 /// anyway, and its sums before noise may be recorded (runtime/gate/release_observer.hpp).
 class SeededKey {
  public:

@@ -20,6 +20,7 @@ namespace {
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
+/// Reads the bytes of a file as they are, without decompressing them.
 class FileReader final : public ByteReader {
  public:
   FileReader(const std::filesystem::path& path, Busy* progress)

@@ -8,9 +8,10 @@
 namespace cudp {
 namespace {
 
-/// Size of a record, a label and the pixels of an image [bytes].
+/// Size of a record in a CIFAR-10 file, which is one byte for the label and the pixels of the image
+/// [bytes].
 constexpr std::size_t kRecord = 1 + kCifarPixels;
-/// Number of records that are read at a time.
+/// Number of records that are read from the file in one call.
 constexpr std::size_t kRecordsAtOnce = 64;
 /// Number of records for which memory is reserved at most if their number is not known.
 constexpr std::uint64_t kUsualBatch = 10'000;

@@ -23,7 +23,7 @@ constexpr std::uint64_t kLikelyRatio = 32;
 // Memory limit for xz. xz -9 needs 65 MiB; a header that requests gigabytes is refused.
 constexpr std::uint64_t kXzMemory = std::uint64_t{256} << 20;
 
-/// Buffer of compressed bytes that a decoder reads next.
+/// Reads the bytes of a compressed file into a buffer, from which a decoder takes them.
 class Source {
  public:
   explicit Source(std::unique_ptr<ByteReader> raw) : raw_(std::move(raw)), buffer_(kBuffer) {}
@@ -56,6 +56,7 @@ class Source {
   bool ended_ = false;
 };
 
+/// Reads the decompressed content of a file that is compressed with gzip.
 class GzipReader final : public ByteReader {
  public:
   explicit GzipReader(std::unique_ptr<ByteReader> raw)

@@ -215,8 +215,8 @@ bool CellSplitter::next_row(LineReader& lines, const std::string& skip_prefix,
   return false;
 }
 
-/// Appends to `row` the further lines of a row of which it has the first line: lines are read as
-/// long as a quoted cell has not ended. If the row is too long and is cut, its quotes are still
+/// Completes a row that has several lines: `row` has the first line, and lines are appended to it
+/// as long as a quoted cell has not ended. If the row is too long and is cut, its quotes are still
 /// followed to the end of the row, so that its remaining text is never read as another row.
 void CellSplitter::read_rest(LineReader& lines, std::string_view& row) const {
   const bool follows = quotes_ && (lines.was_cut() || row.find('"') != std::string_view::npos);

@@ -18,8 +18,8 @@ enum class LongLines {
   cut      ///< return its beginning; was_cut() is then true
 };
 
-/// Where a LineReader removes a byte-order mark, the bytes EF BB BF that some programs write at the
-/// start of UTF-8 text.
+/// Places at which a LineReader removes a byte-order mark, the bytes EF BB BF that some programs
+/// write at the start of UTF-8 text.
 enum class ByteOrderMarks {
   of_file,  ///< at the start of the file
   /// At the start of each line that next() returns, so that a line is read alike wherever it is.
@@ -44,10 +44,10 @@ class LineReader {
   /// Extends `line`, which must be the line returned last, to include the next line of the file and
   /// the line break between the two. Returns false at the end of the file.
   bool join(std::string_view& line);
-  /// After a line that was cut (was_cut()): reads the next part of the rest of the line, and of the
-  /// lines after it. A part ends with a line break, or where the reader's buffer ends. Returns
-  /// false at the end of the file. `part` is valid until the next call; `line` of next() is not
-  /// valid any more.
+  /// Reads the next part of the text after a line that was cut (was_cut()): the rest of that line,
+  /// and then the lines after it. A part ends with a line break, or where the reader's buffer ends.
+  /// Returns false at the end of the file. `part` is valid until the next call; `line` of next() is
+  /// not valid any more.
   bool discard(std::string_view& part);
   /// Returns the first bytes of the file: kHead (64) of them, or all if the file is shorter.
   /// Requires that no line has been read.

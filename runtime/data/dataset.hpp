@@ -69,13 +69,13 @@ struct Dataset {
   /// training examples if some rows were held out; otherwise empty, and the sampler uses the
   /// example's index in this data set.
   RowArray<std::uint32_t> numbers;
-  /// For each example, [size]: the index, among all rows of the file that are used, of the first
-  /// row of the same unit of privacy (e.g. of the same person). Empty: each example is a unit of
-  /// its own.
+  /// Unit of privacy (e.g. person) of each example, [size]: the index, among all used rows of the
+  /// file, of the unit's first row. Empty: each example is a unit of its own.
   RowArray<std::uint32_t> first_rows;
 
-  /// If this is one rank's range of a larger data set (range.hpp): index of its first example in
-  /// that set, and the size of that set. Both are 0 if this is the whole set.
+  /// Index of the first example in the whole data set, if this object is one rank's range of it
+  /// (range.hpp), and the size of the whole data set. Both are 0 if this object is the whole data
+  /// set.
   std::size_t first = 0;
   std::size_t whole = 0;
 
@@ -112,9 +112,9 @@ struct DataSplit {
   /// Schema of the table, completed if the table's author left parts out; null if the data are not
   /// a table.
   std::shared_ptr<const TableSchema> schema;
-  /// For rows of a table: a text that changes if the table's file or its schema changes. With it a
-  /// resumed run recognises that rows which it converted earlier are still valid. "" for other
-  /// data, and if `train` is only one rank's part of the table.
+  /// Text that changes if the table's file or its schema changes. With it a resumed run recognises
+  /// that rows which it converted earlier are still valid. "" for data that are not a table, and if
+  /// `train` is only one rank's part of the table.
   std::string coding;
   /// True if the test rows were drawn at random from the training data and held out (holdout.hpp);
   /// false if they were given separately.
@@ -140,7 +140,7 @@ struct DataSplit {
   std::vector<std::string> assumptions;
 };
 
-/// Examples to score with a trained model.
+/// Examples to score with a trained model, as load_test_data() returns them.
 struct TestData {
   std::string name;
   Dataset examples;

@@ -41,7 +41,7 @@ constexpr const char* kWhosePrivacy =
 # knowledge. The certificate is then for all rows of a person.
 )";
 
-/// A column of the drafted schema, and the comment that is written after it.
+/// A column of the drafted schema, and the TOML comment to write after it.
 struct Line {
   Column column;
   std::string comment{};
@@ -73,8 +73,8 @@ void choose_target(TableSchema& schema, const std::string& name, const std::stri
     if (std::holds_alternative<Label>(c.kind)) c.kind = Target{};
 }
 
-/// Number of rows for each text that occurs in one column, which identifies rows or persons.
-/// Counted only if rows are public.
+/// How often texts repeat in a column that identifies rows or persons: the number of rows of each
+/// text, and of the table. Counted only if rows are public.
 struct Repeats {
   std::unordered_map<std::string, std::uint64_t> rows_of;
   std::uint64_t rows = 0;
@@ -91,7 +91,8 @@ struct Repeats {
   }
 };
 
-/// The Repeats of each such column, by its name. Empty if the rows are not public.
+/// How often texts repeat in each column that identifies rows or persons, by the column's name.
+/// Empty if the rows are not public.
 using RepeatsByName = std::map<std::string, Repeats>;
 
 bool is_key(const Column& c) {

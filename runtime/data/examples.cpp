@@ -64,7 +64,8 @@ const std::uint8_t* features_in_memory(const Dataset& data) {
   return data.is_bytes() ? data.byte_values().data() : bytes_of(data.float_values());
 }
 
-/// Returns whether `which` is a range of at least two consecutive indices, ascending.
+/// Returns whether the indices are at least two consecutive ones, ascending, so that they can be
+/// copied at once.
 bool is_range(std::span<const std::uint32_t> which) {
   if (which.size() < 2) return false;
   for (std::size_t i = 0; i < which.size(); ++i)

@@ -21,8 +21,8 @@ ExampleWidths widths_of(const Dataset& data);
 /// Returns the size of one example's features [bytes].
 std::size_t feature_bytes(const Dataset& data);
 
-/// For each array of a Dataset that `from` has (features, labels, targets, ...): calls visit(array
-/// of `to`, the same array of `from`, elements per example). Requires that `to` and `from` have the
+/// Calls visit(array of `to`, the same array of `from`, elements per example) for each array of a
+/// Dataset that `from` has (features, labels, targets, ...). Requires that `to` and `from` have the
 /// same kind of features (bytes, floats, coded rows or word ids) and that `to` owns its features.
 /// To, From: Dataset types. Visit: type of the function visit().
 template <class To, class From, class Visit>
@@ -41,8 +41,8 @@ void for_each_array(To& to, const From& from, const Visit& visit) {
   if (!from.first_rows.empty()) visit(to.first_rows, from.first_rows, std::size_t{1});
 }
 
-/// If the calling program owns the memory of the features: copies them into arrays of the data set,
-/// so that they can be changed. Otherwise does nothing.
+/// Copies features that the calling program owns into arrays of the data set, so that they can be
+/// changed. Does nothing if the data set owns its features.
 void own_features(Dataset& data);
 /// Returns a data set without examples that has the shape, classes and kind of features of `data`.
 Dataset empty_like(const Dataset& data);
@@ -54,16 +54,17 @@ void append_examples(const Dataset& from, Dataset& to);
 /// Appends the examples of `from` whose indices are in `range` to `to`. Requires that both have the
 /// same kind of features (bytes, floats, coded rows or word ids).
 void append_examples(const Dataset& from, ExampleRange range, Dataset& to);
-/// Appends the example of `from` with the index `example` to `to`. Requires that both have the same
-/// kind of features (bytes, floats, coded rows or word ids).
+/// Appends one example of `from`, the one with the index `example`, to `to`. Requires that both
+/// have the same kind of features (bytes, floats, coded rows or word ids).
 void append_example(const Dataset& from, std::size_t example, Dataset& to);
 /// Returns a data set with copies of the examples with the indices `which`, in that order.
 Dataset select_examples(const Dataset& data, std::span<const std::size_t> which);
 /// Appends `count` examples whose features, label and target are 0.
 void append_blanks(Dataset& data, std::size_t count);
 
-/// For a data set without examples: makes it store its arrays `targets`, `numbers` and `first_rows`
-/// in files without a name, on the disk of `folder`, instead of memory if they become large.
+/// Makes a data set store its arrays `targets`, `numbers` and `first_rows` in files without a name,
+/// on the disk of `folder`, instead of memory if they become large. Requires a data set without
+/// examples.
 void keep_arrays_in(const std::filesystem::path& folder, Dataset& data);
 
 /// Appends the features of all examples of a data set to a file, feature_bytes(data) bytes per
@@ -90,8 +91,8 @@ class FetchedExamples {
   /// Dataset::first_rows. It is valid until the next call. Throws InputError if the file cannot be
   /// read, or a record in it is not valid.
   const Dataset& fetch(const Dataset& from, std::span<const std::uint32_t> which);
-  /// Like fetch(), but without the features: the caller must copy the features of the examples
-  /// `which`, in this order, to the returned address, and then call check_features().
+  /// Like fetch(), but leaves the features undefined: the caller must copy the features of the
+  /// examples `which`, in this order, to the returned address, and then call check_features().
   std::uint8_t* fetch_all_but_features(const Dataset& from, std::span<const std::uint32_t> which);
   const Dataset& copies() const { return copies_; }
   /// Returns the indices of all copied examples in copies(): 0, 1, 2, ...

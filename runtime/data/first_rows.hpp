@@ -29,8 +29,8 @@ class FirstRows {
   /// its unit is unknown.
   bool uses(const TableRow& row, TableFaults& faults);
 
-  /// For the last row for which uses() returned true: returns the index, among all rows for which
-  /// it returned true, of the first row of the same unit.
+  /// Returns the index, among all rows that are training examples, of the first row of a unit of
+  /// privacy: the unit to which the last row belongs for which uses() returned true.
   std::uint32_t first() const { return first_; }
 
  private:

@@ -17,13 +17,13 @@ std::string describe_foreign(std::span<const std::uint8_t> head);
 /// message.
 extern const std::string_view kIconvAdvice;
 
-/// If a text is not UTF-8, returns the second half of an error message, which states that and
-/// quotes the text; otherwise returns "".
+/// Returns the second half of an error message about a text that is not UTF-8, which quotes the
+/// text; "" if it is UTF-8.
 std::string encoding_fault(std::string_view text);
 
-/// For a line that does not contain `delimiter`: returns a hint for an error message with the
-/// delimiter that the line seems to use, and how often it occurs, "; the line has 3 ';'...".
-/// Returns "" if the line has none of the usual delimiters.
+/// Returns a hint for an error message about a line without the delimiter of its table: which
+/// delimiter the line seems to use, and how often it occurs, "; the line has 3 ';'...". Returns ""
+/// if the line has none of the usual delimiters. delimiter: that of the table.
 std::string other_delimiter(std::string_view line, char delimiter);
 
 }  // namespace cudp

@@ -23,7 +23,7 @@ constexpr int kSide = 28;
 constexpr int kPixels = kSide * kSide;
 constexpr int kPiecesPerCurve = 4;  // straight pieces between two points of a smooth stroke
 
-/// Affine map from the coordinates of a digit's shape to pixels of the image.
+/// Affine map from the coordinates in which a digit's shape is given to pixels of the image.
 struct Affine {
   double xx, xy, yx, yy, x0, y0;
 
@@ -73,6 +73,7 @@ std::vector<Point> pen_path(const std::vector<Point>& points, bool smooth) {
   return path;
 }
 
+/// Grey image in floats on which a digit is drawn.
 class Canvas {
  public:
   /// Draws a straight line from a to b with round ends and a soft edge one pixel wide. width: width

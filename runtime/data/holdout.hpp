@@ -58,8 +58,8 @@ class HoldOutSplitter {
   std::uint32_t taken_ = 0;
 };
 
-/// For a run with a seed (whose random numbers must be reproducible): returns the key that decides
-/// which rows are held out. It differs from the key that the training derives from the same seed.
+/// Returns the key that decides which rows are held out in a run with a seed, whose random numbers
+/// must be reproducible. It differs from the key that the training derives from the same seed.
 RandomKey split_key_of_seed(std::uint64_t seed);
 
 }  // namespace cudp

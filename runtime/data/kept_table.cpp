@@ -25,17 +25,19 @@ namespace {
 
 using IndexJson = nlohmann::json;
 
-/// Version of the format of the files.
+/// Version of the format of the files that keep_table() writes. Files with another version are not
+/// used.
 constexpr int kFormat = 1;
-/// File with a line of JSON, and the arrays of the training rows and of the held-out rows.
+/// Name of the index file: a line of JSON, and the arrays of the training rows and of the held-out
+/// rows other than features.
 constexpr const char* kIndex = "rows-index";
-/// File with the features of the training rows.
+/// Name of the file with the features of the training rows.
 constexpr const char* kTrained = "rows";
-/// File with the features of the held-out rows.
+/// Name of the file with the features of the held-out rows.
 constexpr const char* kHeld = "rows-held-out";
 
-/// Calls visit(array) for each array that is kept in the index. Data: Dataset, const or not. Visit:
-/// type of the function visit().
+/// Calls visit(array) for each array of a data set that is stored in the index file (kIndex): all
+/// but its features. Data: Dataset, const or not. Visit: type of the function visit().
 template <class Data, class Visit>
 void visit_arrays(Data& data, const Visit& visit) {
   visit(data.lengths);
@@ -50,7 +52,9 @@ std::string_view bytes_of(const Array& array) {
   return {reinterpret_cast<const char*>(array.data()), array.size() * sizeof(*array.data())};
 }
 
-/// Keeps the features of one part. Returns false if that is not possible.
+/// Stores the features of one part of a table (its training rows or its held-out rows) in the file
+/// `path`. If they are in a file without a name already, that file gets this name. Returns false if
+/// that is not possible.
 bool keep_features(const Dataset& part, const fs::path& path) {
   if (part.rows != nullptr) return part.rows->link_to(path);
   StagedFile file(path, 0600);
@@ -94,8 +98,8 @@ bool read_part(const IndexJson& about, const fs::path& features, std::istream& i
   return true;
 }
 
-/// Returns whether kept rows have the format of `empty`, so that they can be used without a look at
-/// every value: features are checked when they are read (FetchedExamples).
+/// Returns whether rows that an earlier process stored have the format of `empty`, so that they can
+/// be used. The values of features are not checked here, but when they are read (FetchedExamples).
 bool fits(const Dataset& part, const Dataset& empty) {
   const auto whole = [&](const auto& array) {
     return array.empty() || array.size() == part.size();

@@ -39,7 +39,7 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, n>& wor
   return std::ranges::find(words, word) != words.end();
 }
 
-/// Words that identify persons if one of them is the whole name of a column.
+/// Words for persons, such as patient. A column whose whole name is one of them identifies persons.
 constexpr auto kAlone = std::to_array<std::string_view>(
     {"patient", "person", "individual", "subject", "participant", "respondent", "user", "customer",
      "client", "member", "household", "username", "login"});
@@ -54,7 +54,8 @@ constexpr auto kWithKey = std::to_array<std::string_view>(
      "reviewer", "author",   "account", "applicant", "candidate",  "panelist",     "owner",
      "pat",      "cust",     "subj"});
 
-/// Words for numbers and addresses that identify a person.
+/// Words for personal numbers and addresses (such as mrn, ssn, email), each of which identifies a
+/// person.
 constexpr auto kNumbersOfPersons = std::to_array<std::string_view>(
     {"mrn", "ssn", "nhs", "npi", "nino", "email", "imsi", "msisdn"});
 

@@ -20,8 +20,8 @@ constexpr Synonym kSynonyms[] = {{"fmnist", "fashion-mnist"}, {"census", "adult"
                                  {"census-income", "adult"},  {"income", "adult"},
                                  {"digits", "mnist"},         {"reviews", "imdb"}};
 
-/// Throws InputError if the user asks to leave rows in a file although data of this kind is always
-/// read into memory.
+/// Throws InputError if the user wants rows to stay in a file, but data of this kind (such as CIFAR
+/// images) is always read into memory.
 void check_in_memory(const DataRequest& request) {
   if (request.storage.where == RowsIn::file)
     throw InputError(

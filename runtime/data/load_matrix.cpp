@@ -50,8 +50,8 @@ void show(const MatrixFiles& files) {
     files.progress->next("reading " + shown(fs::path(files.name()).filename().string()));
 }
 
-/// Reads all rows to check them. Returns `rows` with their labels, but not their features,
-/// appended.
+/// Reads and checks all rows of the arrays, whose features are used where they are, without a copy.
+/// Appends their labels to `rows` and returns it.
 Dataset check_rows(MatrixReader& reader, Dataset rows) {
   rows.labels.reserve(reader.rows());
   if (rows.has_targets()) rows.targets.reserve(reader.rows());
@@ -64,7 +64,8 @@ Dataset check_rows(MatrixReader& reader, Dataset rows) {
   return rows;
 }
 
-/// Reads the rows of one rank's share; checks the rows of other shares, too.
+/// Reads the rows that belong to one rank (process) into a data set. Checks the rows of other
+/// ranks, too.
 Dataset read_rows(const MatrixFiles& files, Share share = {}) {
   show(files);
   MatrixReader reader(files);
@@ -87,7 +88,8 @@ Dataset read_rows(const MatrixFiles& files, Share share = {}) {
   return kept.finish(files.name());
 }
 
-/// Reads the rows of one rank's share, split into training rows and held-out rows.
+/// Reads the rows that belong to one rank (process), divided into training rows and held-out rows
+/// by `draws`.
 HeldOut read_held_out(const MatrixFiles& files, HoldOutDraws draws, Share share) {
   show(files);
   MatrixReader reader(files);
@@ -100,8 +102,8 @@ HeldOut read_held_out(const MatrixFiles& files, HoldOutDraws draws, Share share)
   return splitter.finish(files.name());
 }
 
-/// Where the training examples, or the test examples, are read from: the paths of a file of
-/// features and of a file of labels, the names of the arrays in a .npz file, or arrays in memory.
+/// Origin of the training examples, or of the test examples: the paths of a file of features and of
+/// a file of labels, the names of the arrays in a .npz file, or arrays in memory.
 struct ArrayFiles {
   std::string features;
   std::string labels;
@@ -218,8 +220,8 @@ void check_alike(const DataRequest& request, const Dataset& train, const Dataset
                   : shape(test.shape));
 }
 
-/// Returns what the guarantee assumes about the files. The verifier knows these texts
-/// (privacy/verify/release_reasons.cpp).
+/// Returns the assumptions about the files on which the privacy guarantee rests, as text for the
+/// certificate. The verifier knows these texts (privacy/verify/release_reasons.cpp).
 std::string assumption_of(const DataRequest& request, const Dataset& train) {
   if (request.malformed == Malformed::missing) return "a row of the matrix is one example";
   if (train.is_bytes() && !train.has_targets()) return kLabelsAreClasses;

@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the test rows of a table come from.
+/// Origin of the test rows of a table.
 enum class TestRows {
   none,
   file,        ///< a separate file
@@ -47,13 +47,13 @@ struct TableFiles {
   Claim claim_of_test{};
 };
 
-/// Shows on the terminal what the program does with which file. doing: what it does, e.g.
-/// "reading", which gives "reading 'visits.csv'". progress: the display; may be null.
+/// Shows on the terminal which file the program works on, and what it does with it. doing: what it
+/// does, e.g. "reading", which gives "reading 'visits.csv'". progress: the display; may be null.
 void show(Busy* progress, const char* doing, const fs::path& file) {
   if (progress != nullptr)
     progress->next(std::string(doing) + " " + shown(file.filename().string()));
 }
-/// What the program does with a file, as show() displays it.
+/// Texts for the argument `doing` of show(): what the program does with a file.
 constexpr const char* kCounting = "counting the rows of";
 constexpr const char* kReading = "reading";
 
@@ -127,9 +127,9 @@ PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableO
   return sizes;
 }
 
-/// Reads one rank's share of a table. Rows are counted first, so that the program knows which rows
-/// belong to the share, and allocates memory once. (A vector that grows would take twice the
-/// memory.)
+/// Reads the rows of a table that belong to one rank (process). Rows are counted first, so that the
+/// program knows which rows these are, and allocates memory once. (A vector that grows would take
+/// twice the memory.)
 Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& schema,
                   const TableOptions& options, Busy* progress, Share share = {}) {
   const bool by_units = options.units && schema.unit && !share.is_all();
@@ -151,7 +151,8 @@ Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& s
   return set;
 }
 
-/// Reads one rank's share of a table, split into training rows and held-out rows.
+/// Reads the rows of a table that belong to one rank (process), divided into training rows and
+/// held-out rows by `draws`.
 HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const TableOptions& options,
                       HoldOutDraws draws, Busy* progress, Share share) {
   show(progress, kCounting, file);
@@ -170,7 +171,8 @@ HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const Tab
   return splitter.finish(file.string());
 }
 
-/// Reads training and test rows of a table that was published without a test set.
+/// Reads the rows of a table that was published without a test set, and divides them:
+/// is_published_test_row() decides for each row of the file whether it is a test row.
 void read_published(const TableFiles& files, const TableSchema& schema, TableOptions options,
                     Share share, DataSplit& split) {
   PartSizes sizes;
@@ -196,7 +198,7 @@ void read_published(const TableFiles& files, const TableSchema& schema, TableOpt
   split.notes.emplace_back("the test set is a fifth of the published rows, chosen by their text");
 }
 
-/// Number of words in a vocabulary that is counted from the texts, unless the user states another.
+/// Default number of words in a vocabulary that is counted from the texts.
 constexpr std::size_t kCountedWords = 20'000;
 
 /// Maximum number of words in a counted vocabulary. It is limited to the available word ids without

@@ -11,7 +11,8 @@
 namespace cudp {
 namespace {
 
-/// Returns whether a model uses the column c: as a feature or as what is predicted.
+/// Returns whether a model depends on the column c: as a feature, or as the class or number that it
+/// predicts.
 bool counts(const Column& c) {
   return !std::holds_alternative<Ignored>(c.kind) && !std::holds_alternative<Id>(c.kind);
 }

@@ -36,6 +36,8 @@ const char* name_of_not_finite(float x) {
 
 }  // namespace
 
+/// Implementation of MatrixReader, which one thread reads: opens the arrays, and converts their
+/// rows to blocks of examples.
 class MatrixReader::Source {
  public:
   explicit Source(const MatrixFiles& files) : files_(files), faults_(files.name()) {
@@ -94,7 +96,7 @@ class MatrixReader::Source {
   }
 
  private:
-  /// Throws InputError if bytes follow the last row.
+  /// Throws InputError if a file has more bytes after the last row.
   void expect_end() {
     x_->expect_end();
     if (y_) y_->expect_end();

@@ -17,8 +17,8 @@ namespace cudp {
 
 class Busy;
 
-/// Where to read an array of examples and their labels from (files, or arrays in memory), and
-/// options for reading them.
+/// Source of an array of examples and their labels (files, or arrays in memory), and options for
+/// reading them.
 struct MatrixFiles {
   std::filesystem::path features;  ///< .npz with the examples and their labels, or .npy
   std::filesystem::path labels{};  ///< .npy with the labels of a .npy file of examples

@@ -16,7 +16,7 @@ using namespace std::string_view_literals;
 
 /// First bytes of a .npy file.
 constexpr std::string_view kMagic = "\x93NUMPY"sv;
-/// Maximum size of a header [bytes].
+/// Maximum size of the header of a .npy file [bytes].
 constexpr std::size_t kLongestHeader = std::size_t{64} << 10;
 
 static_assert(std::endian::native == std::endian::little, "numbers are copied as they lie");

@@ -40,7 +40,7 @@ class NpyReader final : public ArrayReader {
   /// Reads the next out.size() bytes of the file. Throws InputError if the file has fewer bytes
   /// left.
   void read_bytes(std::span<std::uint8_t> out);
-  /// Reads the next `count` elements into buffer_, unconverted.
+  /// Reads the bytes of the next `count` elements into buffer_, in the type that the file has.
   void read_numbers(std::size_t count);
   double floating(std::size_t i) const;            // element i of buffer_, of a floating-point type
   std::int64_t signed_whole(std::size_t i) const;  // element i of buffer_, of a signed type

@@ -34,8 +34,7 @@ class Numbering {
   /// place. Input and output are in ascending order. Indices of held-out rows are removed; returns
   /// how many indices are left.
   std::size_t to_indices(std::span<std::uint32_t> drawn) const;
-  /// Returns the sampling index of each of these examples. indices: indices of examples in the data
-  /// set.
+  /// Returns the sampling indices of examples. indices: the examples' indices in the data set.
   std::vector<std::uint32_t> numbers_of(std::span<const std::uint32_t> indices) const;
   /// Returns the values ordered by sampling index, [count()]: element i is the value of the row
   /// with sampling index begin() + i, or 0 if that row is held out. values: one per example.

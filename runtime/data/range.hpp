@@ -16,16 +16,18 @@ namespace cudp {
 /// and out of how many. whole: number of examples of the whole data set.
 void record_range(Dataset& part, Share share, std::size_t whole);
 
-/// While a data set is read block by block, collects the examples that belong to one rank
-/// (process), and drops all others. A rank has a contiguous range of the examples (Share).
+/// Collects the examples that belong to one rank (process), a contiguous range (Share), while a
+/// data set is read block by block. Drops all others.
 class KeptRange {
  public:
   /// empty: a data set without examples that has the shape and kind of features of the data to
   /// collect, perhaps with memory reserved. share: the rank whose examples are collected. whole:
   /// number of examples that will be passed to take(); unused if there is only one rank.
   KeptRange(Dataset empty, Share share, std::uint64_t whole);
-  /// Like the constructor above, but writes the features of the collected examples to the file `to`
-  /// instead of keeping them in memory. empty, share, whole: as for the constructor above.
+  /// Makes an object that writes the features of the collected examples to the file `to` instead of
+  /// keeping them in memory. empty: a data set without examples, with the shape and kind of
+  /// features of the data to collect. share: the rank whose examples are collected. whole: number
+  /// of examples that will be passed to take(); unused if there is only one rank.
   KeptRange(Dataset empty, Share share, std::uint64_t whole, RowFileWriter to);
 
   /// Call once with each block of the data set, in order. Keeps those examples of the block that
@@ -42,7 +44,8 @@ class KeptRange {
   Dataset finish(const std::string& file);
 
  private:
-  /// If features go into a file and many have been collected in memory: moves them to the file.
+  /// Moves the features that were collected in memory to the file, if there is a file and they are
+  /// many.
   void unload();
 
   Dataset kept_;

@@ -15,7 +15,7 @@ namespace cudp {
 /// time, so they do not count as anonymous memory of this process.
 class RowMemory {
  public:
-  /// Allocates in memory of this process, never in files.
+  /// Makes an object that allocates in memory of this process, never in files.
   RowMemory() = default;
   /// Allocates in memory-mapped files on the disk of `folder`; arrays smaller than kMinBytes are in
   /// memory of this process.

@@ -12,8 +12,8 @@ namespace cudp {
 /// and codes for one-hot columns, where a code is the index of a feature that is 1.
 /// kernels/common/coded_rows.hpp describes a row's record in memory.
 struct RowLayout {
-  /// For each number of a row, [numbers()]: the index of the feature whose value it is; ascending,
-  /// each less than the number of features.
+  /// Index of the feature whose value each number of a row is, [numbers()]; ascending, each less
+  /// than the number of features.
   std::vector<std::int32_t> number_feature;
   int codes = 0;     ///< number of codes in a row
   int features = 0;  ///< number of features of the dense row

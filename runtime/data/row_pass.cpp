@@ -22,10 +22,9 @@ namespace {
 
 constexpr std::size_t kPage = RowPass::kDirectPage;
 
-/// The file is read in order, in blocks of kBlockBytes; this is the number of blocks that are read
-/// at the same time.
+/// Number of blocks of the file that are read at the same time.
 constexpr std::size_t kBlocks = 8;
-/// Size of a block, which is read at once [bytes].
+/// Size of a block, the part of the file that one request reads [bytes].
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 
 static_assert(kBlocks * (kBlockBytes + 2 * kPage) <= RowPass::kReadBytes);
@@ -33,7 +32,8 @@ static_assert(RowPass::kMaxRowBytes <= kBlockBytes);
 
 constexpr std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-/// A pass over a file. Reads and writes are in progress while rows are copied in memory.
+/// State of copy_in_one_pass(): reads the blocks of the file in order, and writes collected rows.
+/// Reads and writes are in progress while rows are copied in memory.
 class Pass {
  public:
   explicit Pass(const RowPass& pass)
@@ -97,7 +97,8 @@ class Pass {
   std::size_t end_of(std::size_t block) const {
     return std::min((block + 1) * block_rows_, pass_.from.rows());
   }
-  /// Returns the offset in the file at which the pages of a block begin.
+  /// Returns the offset in the file from which a block is read: that of its first row, rounded down
+  /// to a whole page.
   std::uint64_t page_of(std::size_t block) const {
     return pass_.from.offset(block * block_rows_) / kPage * kPage;
   }
@@ -122,7 +123,8 @@ class Pass {
     submit(request);
   }
 
-  /// Writes the rows that were collected for list number k, and assigns other memory to the list.
+  /// Writes the rows that were collected for list number k to the file, and gives the list an
+  /// unused buffer.
   void write(std::size_t k) {
     List& list = lists_[k];
     sizes_[list.buffer] = whole_pages(list.collected);
@@ -159,7 +161,8 @@ class Pass {
     }
   }
 
-  /// Waits until reads or writes have ended.
+  /// Waits until at least one read or write has ended, and records for each that has ended whether
+  /// it succeeded, and that its buffer is unused.
   void collect() {
     std::array<io_event, kBlocks + RowPass::kWrites + 1> events{};
     const long n = ::syscall(SYS_io_getevents, context_, 1L, events.size(), events.data(), nullptr);
@@ -178,7 +181,8 @@ class Pass {
     }
   }
 
-  /// Collects the rows of all lists that are in a block.
+  /// Copies the rows of all lists that are in a block, which has been read, to the buffers of their
+  /// lists.
   void copy_rows(std::size_t block) {
     const std::uint8_t* const memory = block_memory(block);
     const std::size_t end = end_of(block);

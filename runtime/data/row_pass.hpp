@@ -9,7 +9,7 @@
 
 namespace cudp {
 
-/// Lists of rows to copy from one file to another.
+/// Arguments of copy_in_one_pass(): lists of rows to copy from one file to another.
 struct RowPass {
   const RowFile& from;
   std::span<const std::vector<std::uint32_t>> lists;  ///< each ascending
@@ -22,8 +22,8 @@ struct RowPass {
   /// multiple of kDirectPage.
   std::size_t chunk_bytes = 0;
 
-  /// Offsets and sizes of reads and writes that bypass the system's page cache are multiples of
-  /// this [bytes].
+  /// Page size: offsets and sizes of reads and writes that bypass the system's page cache must be
+  /// multiples of this [bytes].
   static constexpr std::size_t kDirectPage = 4096;
   /// Number of writes that are in progress at a time.
   static constexpr std::size_t kWrites = 32;
@@ -31,8 +31,8 @@ struct RowPass {
   static constexpr std::size_t kReadBytes = std::size_t{9} << 20;
   static constexpr std::size_t kMaxRowBytes = std::size_t{1} << 16;
 
-  /// Returns the smallest capacity of a list in `to` of at least `rows` rows. row_bytes: size of a
-  /// row.
+  /// Returns the smallest capacity that a list may have in the file `to` if it has up to `rows`
+  /// rows, so that its size is a multiple of kDirectPage. row_bytes: size of a row.
   static std::size_t slot_of(std::size_t rows, std::size_t row_bytes);
 };
 

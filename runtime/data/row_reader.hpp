@@ -36,8 +36,9 @@ class RowReader {
     bool failed = false;
   };
 
-  /// Rows whose pages lie within this many bytes are read as one piece, if a row is not longer: a
-  /// disk takes about as long for it as for a page.
+  /// Size of a piece of the file that a single read covers [bytes]: rows whose pages lie within
+  /// this many bytes are read together, because a disk takes about as long for it as for one page.
+  /// A row that is longer than this has a read of its own.
   static constexpr std::size_t kPieceBytes = std::size_t{1} << 14;
 
   /// Returns a reader of `file`, which must outlive the reader; null if the disk, its file system
@@ -77,16 +78,16 @@ class RowReader {
 
   void work();
   std::size_t under_way() const { return reads_.size() - idle_.size(); }
-  /// Assigns the next rows of the lists to idle elements of reads_. Returns the indices of these
-  /// elements. Requires that mutex_ is locked.
+  /// Plans the next reads: assigns the rows that come next in the lists to unused elements of
+  /// reads_. Returns the indices of these elements. Requires that mutex_ is locked.
   std::vector<std::size_t> next_reads();
   /// Submits reads to the operating system; those that it does not accept count as failed. slots:
   /// indices of the reads in reads_.
   void submit(std::span<const std::size_t> slots);
   /// Waits until some of the reads in progress have ended, and calls finish() for them.
   void collect();
-  /// After a read has ended: copies its rows to the address that their list states. slot: index of
-  /// the read in reads_. result: number of bytes read, or negative if the read failed.
+  /// Completes a read that has ended: copies its rows to the address that their list states. slot:
+  /// index of the read in reads_. result: number of bytes read, or negative if the read failed.
   void finish(std::size_t slot, std::int64_t result);
 
   const RowFile& file_;

@@ -21,7 +21,8 @@ struct Sentence {
 /// only.
 Sentence make_sentence(std::uint64_t seed, std::uint64_t i);
 
-/// Returns every word that occurs in these sentences, in byte order.
+/// Returns every word that occurs in the sentences of the built-in text data set (make_sentence()),
+/// in byte order.
 std::vector<std::string> sentence_words();
 
 }  // namespace cudp

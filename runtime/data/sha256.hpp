@@ -18,7 +18,7 @@ class Sha256 {
   explicit Sha256(bool uses_processor = true);
 
   void add(std::span<const std::uint8_t> bytes);
-  /// Returns the digest of all bytes. Call once, last.
+  /// Returns the digest of all bytes that were added. No other function may be called after it.
   Digest finish();
 
   /// Returns whether this CPU has instructions that compute SHA-256.

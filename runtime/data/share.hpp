@@ -4,7 +4,7 @@
 
 namespace cudp {
 
-/// Examples [begin, end) of a data set.
+/// A range of a data set's examples: those with indices begin to end - 1.
 struct ExampleRange {
   std::size_t begin = 0;
   std::size_t end = 0;

@@ -48,9 +48,8 @@ DataSplit load_glyphs(const DataRequest& request);
 /// Makes the built-in data set of sentences.
 DataSplit load_sentences(const DataRequest& request);
 
-/// For a table that is requested by the name of a published data set: throws InputError if the
-/// request also states a schema or a test table, because such a data set has its own schema and
-/// test rows.
+/// Throws InputError if the request names a published data set that is a table, and also states a
+/// schema or a test table: such a data set has its own schema and test rows.
 void check_named_table(const DataRequest& request);
 
 /// Reads the table of a published data set from this folder, with the schema that comes with the
@@ -58,9 +57,9 @@ void check_named_table(const DataRequest& request);
 DataSplit load_named_table(const DataRequest& request, const NamedDataset& named,
                            const std::filesystem::path& folder);
 
-/// For a table that was published without a test set: returns whether the row with this text is a
-/// test row, which is so for about a fifth of the rows. The result is a function of the row's text
-/// alone, so no row affects whether another one is a test row.
+/// Returns whether a row of a table that was published without a test set is a test row, judged by
+/// the row's text. That is so for about a fifth of the rows. The result is a function of the row's
+/// text alone, so no row affects whether another one is a test row.
 bool is_published_test_row(std::string_view text);
 
 /// Returns whether `dataset` is the path of a table, or "-" for the standard input: i.e. neither

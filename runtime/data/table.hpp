@@ -113,8 +113,7 @@ class TableRows {
   std::size_t width_ = 0;     // number of cells of a row in the file
   std::vector<std::string> dropped_;
   bool first_ = true;  // no row has been read yet
-  /// For each column of the schema: the index of this column in the file; width_ if the file lacks
-  /// it.
+  /// Index in the file of each column of the schema; width_ if the file lacks it.
   std::vector<std::size_t> order_;
   std::vector<std::string_view> cells_;
 };

@@ -36,7 +36,8 @@ void clear(TableBlock& block) {
 
 }  // namespace
 
-/// The part of a TableReader that reads blocks of rows, in the thread that calls it.
+/// Implementation of TableReader without a thread: reads the rows of the table, and converts them
+/// to blocks of examples.
 class TableReader::Source {
  public:
   Source(ByteReader& bytes, const TableSchema& schema, const TableOptions& options)
@@ -131,7 +132,8 @@ class TableReader::Source {
   std::uint64_t row_ = 0;
 };
 
-/// Reads the next block of rows in a thread of its own while the caller uses the current block.
+/// Reads blocks of rows in advance: while the caller uses the current block, a thread reads the
+/// next one.
 class TableReader::Ahead {
  public:
   explicit Ahead(Source& source) : source_(source), thread_([this] { read(); }) {}

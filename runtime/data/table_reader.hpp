@@ -19,7 +19,7 @@ namespace cudp {
 /// Options for reading a table's rows: which columns are kept, and how errors are treated.
 struct TableOptions {
   Malformed malformed = Malformed::refuse;
-  /// If false, all labels are 0, the label's column is not read, and the file may lack it.
+  /// Whether labels are read. If false, all labels are 0, and the file may lack the label's column.
   bool labels = true;
   /// Whether rows are scored with a trained model. A file with a header may then lack columns that
   /// give no feature, and columns that the schema lacks are dropped.

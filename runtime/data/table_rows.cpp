@@ -85,7 +85,7 @@ TableRows::TableRows(ByteReader& reader, const TableSchema& schema, TableFaults&
   if (schema.header) read_header();
 }
 
-/// Finds the index in the header row of each of the schema's columns.
+/// Reads the header row, and finds in it the index of each of the schema's columns.
 void TableRows::read_header() {
   std::string_view line;
   if (!splitter_.next_row(lines_, schema_.skip_prefix, line))

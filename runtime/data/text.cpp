@@ -51,17 +51,17 @@ std::vector<std::string> read_list(const fs::path& path, const Claim& claim = {}
   return words;
 }
 
-/// Returns the claim with which a file of a published embedding is checked: that it is the
-/// published file. named: the embedding. file: the file that is read.
+/// Returns what to check about a file of a published embedding: that it has the published content.
+/// named: the embedding. file: the file that is read.
 Claim claim_of(const NamedEmbedding& named, const fs::path& file) {
   return {.set = named.name,
           .file = file.filename(),
           .own = "for vectors of your own: --embedding FILE"};
 }
 
-/// Returns the claim with which a word list is checked. If the user declares the list public and
-/// its file has the name of the list that presets use, the claim is that it is that list. Otherwise
-/// it is empty: the list is the user's own.
+/// Returns what to check about the file of a word list. If the user declares the list public, and
+/// the file has the name of the list that presets use, it must have that list's published content.
+/// Otherwise nothing is checked: the list is the user's own.
 Claim claim_of_list(const TextOptions& options, const fs::path& file) {
   if (!options.vocabulary_is_public || file.filename() != kPresetsList) return {};
   return {.set = "glove", .file = kPresetsList, .own = "give a list of your own another name"};

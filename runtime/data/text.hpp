@@ -16,8 +16,8 @@
 
 namespace cudp {
 
-/// What is needed to convert a text to word ids, and word ids to embedding vectors: tokenizer
-/// options, vocabulary and vectors.
+/// Tokenizer options, vocabulary and vectors, with which a text is converted to word ids, and word
+/// ids to embedding vectors.
 struct TextCoder {
   TextOptions options;
   Vocabulary vocabulary;
@@ -33,7 +33,8 @@ struct TextCoder {
 /// as words. A text may be empty. The ids of a text do not depend on other texts.
 class TextEncoder {
  public:
-  /// coder: must outlive the encoder.
+  /// coder: tokenizer, vocabulary and options with which texts are converted; must outlive the
+  /// encoder.
   explicit TextEncoder(const TextCoder& coder) : coder_(coder) {}
 
   /// Appends the text's word ids and its number of words to `to`, but no label.

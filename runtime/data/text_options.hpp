@@ -26,7 +26,7 @@ struct TextOptions {
   bool vocabulary_is_public = false;  ///< the user declares that no private text decided the list
   /// Embedding with the vectors of words: a file, or the name glove or minilm; empty: none.
   std::string embedding{};
-  /// If the embedding is a .safetensors file: name of the tensor with the vectors; if empty, the
+  /// Name of the tensor with the vectors, if the embedding is a .safetensors file; if empty, the
   /// file's only matrix is used.
   std::string embedding_tensor{};
   /// Number of principal components to which word vectors are reduced; 0 to use the vectors as they

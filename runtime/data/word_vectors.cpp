@@ -19,9 +19,10 @@ namespace {
 
 /// Maximum size of a file of word vectors [bytes].
 constexpr std::uint64_t kLongestTable = std::uint64_t{8} << 30;
-/// Maximum length of a word vector.
+/// Maximum number of elements of a word vector.
 constexpr int kMaxColumns = 4096;
-/// Root mean square to which projected word vectors are scaled (turned()).
+/// Root mean square of all numbers to which word vectors are scaled after they were projected on
+/// principal components (turned()).
 constexpr double kRootMeanSquare = 0.4;
 
 /// Parses the numbers of a line of GloVe's format, which follow the word and a blank, and appends

@@ -23,17 +23,18 @@ constexpr std::uint32_t kDirectoryEntry = 0x02014b50;
 constexpr std::uint32_t kEnd = 0x06054b50;
 constexpr std::uint32_t kWideEnd = 0x06064b50;
 constexpr std::uint32_t kWideLocator = 0x07064b50;
-/// Sizes of these records, without their parts of variable length [bytes].
+/// Sizes of the records of a ZIP file (local header, entry of the directory, end record, and the
+/// two ZIP64 records), without their parts of variable length [bytes].
 constexpr std::size_t kLocalSize = 30, kEntrySize = 46, kEndSize = 22, kWideEndSize = 56,
                       kLocatorSize = 20;
-/// Maximum size of the directory [bytes].
+/// Maximum size of an archive's directory, the list of its members [bytes].
 constexpr std::uint64_t kLargestDirectory = std::uint64_t{16} << 20;
 constexpr std::uint32_t kInExtra = 0xffffffff;  // this size or offset is in the extra field instead
 /// Identifier of the extra field with 64-bit sizes and offsets.
 constexpr std::uint16_t kWideExtra = 1;
-/// Compression methods: none, and deflate.
+/// Numbers by which an archive states how a member is compressed: not at all, or with deflate.
 constexpr std::uint16_t kStored = 0, kDeflated = 8;
-/// Flag of an encrypted member.
+/// Bit in a member's flags that is set if the member is encrypted.
 constexpr std::uint16_t kEncrypted = 1;
 
 /// Reads a little-endian number of type T at offset `at`. Requires that all its bytes are within

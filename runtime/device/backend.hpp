@@ -49,7 +49,7 @@ struct Backend {
   std::function<std::string(const Network& network, bool scatters)> library_arithmetic = {};
 };
 
-/// Function that prints one line for the user.
+/// Function that prints a line of text for the user.
 using ReportLine = std::function<void(const std::string& line)>;
 
 /// Returns the backend for the requested device. Device::automatic means the first CUDA device if
@@ -62,10 +62,9 @@ Backend choose_backend(Device requested, const ReportLine& say = {});
 /// Throws InputError if the user requested CUDA by name and the device cannot be used.
 bool can_use(Device requested, const std::vector<DeviceInfo>& devices);
 
-/// For tests on machines without a CUDA device: replaces the machine's CUDA devices by `backend`,
-/// in this process. `backend` counts as a single device. It is used if CUDA is requested by name;
-/// if is_found, also if the device is chosen automatically. Null restores the machine's own
-/// devices.
+/// Replaces the machine's CUDA devices by `backend`, in this process, for tests on machines without
+/// a CUDA device. `backend` counts as a single device. It is used if CUDA is requested by name; if
+/// is_found, also if the device is chosen automatically. Null restores the machine's own devices.
 void replace_cuda(const Backend* backend, bool is_found = false);
 
 }  // namespace cudp

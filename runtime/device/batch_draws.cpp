@@ -9,11 +9,11 @@
 namespace cudp {
 namespace {
 
-/// Number of consecutive examples for which a thread draws at a time (a range), a multiple of 256
-/// (a tile of random words).
+/// Number of examples in a range: the consecutive examples for which a thread draws at a time. A
+/// multiple of 256 (a tile of random words).
 constexpr std::int64_t kRange = std::int64_t{64} * 256;
 
-/// Maximum number of batches that allocate() draws at once.
+/// Maximum number of batches that BatchDraws::allocate() draws at once.
 constexpr std::uint64_t kMaxBatches = std::uint64_t{1} << 16;
 
 /// Maximum number of tasks into which a draw is divided. Each task draws for one or more

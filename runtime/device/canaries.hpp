@@ -37,8 +37,9 @@ struct CanaryFacts {
 /// that is not audited, there are no canaries.
 class Canaries {
  public:
-  /// Keeps a reference to `network` and the pointer `tap`. Throws Error if tap names a parameter,
-  /// for a canary's gradient, that the network does not have.
+  /// tap: settings of the audit, which name the canaries' parameters; null without an audit. Keeps
+  /// `tap` and a reference to `network`. Throws Error if the network does not have one of these
+  /// parameters.
   Canaries(const Network& network, const AuditTap* tap);
 
   /// Makes the last examples of a training set of `examples` examples the canaries. Throws Error if
@@ -49,10 +50,10 @@ class Canaries {
   /// set, ascending, so those of canaries come last.
   std::size_t ordinary(std::span<const std::uint32_t> examples) const;
 
-  /// Adds to `sum` the contributions of those of the given examples that are canaries, as integer
-  /// multiples of the grid, the power of two 1 / use.inverse_grid. Returns the gradient norm of
-  /// each, and whether it was clipped. where: for each parameter its index in `sum`, [d]; null if
-  /// index and parameter number are equal.
+  /// Adds the contributions of the canaries among `examples` to `sum`, as integer multiples of the
+  /// grid, the power of two 1 / use.inverse_grid. Returns each canary's gradient norm, and whether
+  /// it was clipped. where: for each parameter its index in `sum`, [d]; null if index and parameter
+  /// number are equal.
   std::vector<CanaryFacts> add(std::span<const std::uint32_t> examples, const CanaryUse& use,
                                std::int64_t* sum, const std::int32_t* where = nullptr) const;
 

@@ -45,9 +45,11 @@ struct TrainState {
 inline constexpr const char* kBatchTooLarge =
     "a batch was larger than the device has memory for: the run cannot be used";
 
+/// Settings with which an engine is made for a training.
 struct EngineSettings {
-  /// Recipe for which the engine allocates memory. Steps may use a recipe with other numbers, but
-  /// it must have the same kinds of draw, contribution and optimizer.
+  /// Recipe of the steps (how a batch is drawn, how gradients are clipped and added, the
+  /// optimizer), for which the engine allocates memory. Steps may use a recipe with other numbers,
+  /// but it must have the same kinds of draw, contribution and optimizer.
   StepRecipe recipe;
   Generator generator = Generator::chacha20;
   SharedKey key;
@@ -116,10 +118,9 @@ struct Diagnostics {
     return *this;
   }
 
-  /// Number of integers that to_words() writes.
+  /// Number of integers into which to_words() converts these totals.
   static constexpr int kWords = 5;
-  /// Writes these totals to words [kWords], as integers that can be added up over ranks
-  /// (processes).
+  /// Writes the totals to words [kWords] as integers, which can be added up over ranks (processes).
   void to_words(std::int64_t* words) const {
     words[0] = loss_units;
     words[1] = norm_units;
@@ -141,11 +142,11 @@ struct Diagnostics {
 /// Results of steps that ran with an adaptive clipping norm, which may change after every step.
 struct FollowedSteps {
   std::vector<StepScalars> scalars;  ///< scalars used in each step
-  /// For each step the released, noisy count of gradients that were not clipped, as a multiple of
+  /// Noisy count, released by each step, of the gradients that were not clipped; as a multiple of
   /// ClipRule::grid.
   std::vector<std::int64_t> noisy_counts;
-  /// Totals of losses, norms and counts of these steps; Engine::diagnostics() does not include
-  /// them. Private.
+  /// Totals of losses, norms and counts of the steps that ran with the adaptive clipping norm;
+  /// Engine::diagnostics() does not include them. Private.
   Diagnostics diagnostics;
 };
 
@@ -228,8 +229,8 @@ class Engine {
   /// Must not be called during run().
   virtual std::vector<float> logits(const Dataset& examples) = 0;
 
-  /// Computes the unclipped gradients, their norms and the losses of training examples with the
-  /// given indices. gradients: whether to return the gradients, too. Private.
+  /// Computes the losses, the norms of the unclipped gradients and, if `gradients` is set, the
+  /// gradients themselves of the training examples with these indices. Private.
   virtual PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) = 0;
   /// Returns the indices, ascending, of the examples that step number `step` draws with the recipe
   /// of EngineSettings. Requires Poisson sampling.

@@ -12,7 +12,7 @@
 namespace cudp {
 namespace {
 
-/// Writes the features of an example to x, [features].
+/// Converts the features of an example to floats and writes them to x, [features].
 void read(const Dataset& data, std::size_t example, std::span<float> x) {
   if (!data.is_bytes()) {
     read_floats(data, example, x);

@@ -31,8 +31,8 @@ std::string why_not_on_devices(Ranks& ranks, const DeviceSums& mine);
 /// messages. mine: error message of this rank, or empty.
 std::string first_error(Ranks& ranks, const char* what, const std::string& mine);
 
-/// Returns the i-th word of a rank's test data. To check that sums over ranks (processes) are
-/// computed correctly, the ranks add up such data.
+/// Returns the i-th word of a rank's test data. The ranks (processes) add up such data, to check
+/// that sums over ranks are computed correctly.
 std::uint64_t test_word(int rank, std::size_t i);
 /// Returns the i-th word of the correct sum of the test data of ranks 0 .. ranks - 1.
 std::uint64_t test_sum(int ranks, std::size_t i);

@@ -19,7 +19,7 @@ using Field = std::vector<Complex>;  // complex image or spectrum, [rows, column
 // Kymatio's rounded pi. The filters are Kymatio's, so that features can be compared with published
 // results: Morlet wavelets at two scales and kScatterAngles angles, and a Gaussian low-pass filter.
 constexpr double kKymatiosPi = 3.1415;
-/// Length of a wavelet's envelope in the direction of the wave, divided by its length across.
+/// Ratio of the lengths of a wavelet's envelope along the wave and across it.
 constexpr double kSlant = 4.0 / kScatterAngles;
 
 std::size_t area(int rows, int columns) {

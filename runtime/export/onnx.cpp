@@ -144,8 +144,9 @@ class Graph {
   int constants_ = 0;
 };
 
-/// Reorders the blocks of rows that belong to a recurrent layer's gates: block g of the result is
-/// block order[g].
+/// Returns the blocks of a recurrent layer's weights in another order, because ONNX orders gates
+/// differently: block g of the result is block order[g]. Each gate's rows are one block. first: the
+/// first number. block: size of a block.
 std::vector<float> reordered(const float* first, std::size_t block, std::span<const int> order) {
   std::vector<float> out;
   out.reserve(block * order.size());

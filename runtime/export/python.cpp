@@ -31,8 +31,8 @@ struct Weights {
   }
 };
 
-/// Function object that writes the kind of a column, and the numbers and texts that this kind has,
-/// to the JSON object j.
+/// Function object that writes the kind of a table's column, with the numbers and texts that this
+/// kind has, to the JSON object j.
 struct KindJson {
   OrderedJson& j;
 

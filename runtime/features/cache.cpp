@@ -27,7 +27,8 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Header of a cache file. The key, zeros up to a multiple of 64 bytes, and the features follow.
+/// Header at the start of a cache file. It is followed by the key, zeros up to a multiple of 64
+/// bytes, and the features.
 struct Header {
   std::array<char, 8> magic = {'c', 'u', 'd', 'p', 'f', 'e', 'a', '1'};
   std::uint64_t key_size = 0;
@@ -92,8 +93,8 @@ class Draft {
 
 bool is_features(const fs::directory_entry& e) { return e.path().extension() == ".features"; }
 
-/// Reads the random key with which file names are hashed from its file in the cache folder; nullopt
-/// if it is missing or too short.
+/// Reads the key of the keyed hash that gives cache files their names; it is in a file in the cache
+/// folder. Returns nullopt if that file is missing or too short.
 std::optional<RandomKey> name_key(const fs::path& folder) {
   std::ifstream in(folder / "names", std::ios::binary);
   RandomKey key{};
@@ -101,8 +102,9 @@ std::optional<RandomKey> name_key(const fs::path& folder) {
   return key;
 }
 
-/// Reads the random key with which file names are hashed, and makes one if there is none. If
-/// several processes make one at the same time, the first wins and all of them use its key.
+/// Returns the key of the keyed hash that gives cache files their names; makes one if the cache
+/// folder has none. If several processes make one at the same time, the first wins and all of them
+/// use its key.
 RandomKey make_name_key(const fs::path& folder) {
   if (const auto key = name_key(folder)) return *key;
   const Draft draft(folder);

@@ -14,8 +14,7 @@
 namespace cudp {
 namespace {
 
-/// noise_grid() chooses a grid so fine that the standard deviation of the noise is at least this
-/// multiple of it.
+/// Minimum of the noise's standard deviation divided by the grid that noise_grid() chooses.
 constexpr double kMinS = 0x1p20;
 constexpr std::size_t kAtOnce = 1 << 16;  // numbers drawn in one call; a multiple of 128
 

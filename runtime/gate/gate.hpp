@@ -21,8 +21,8 @@ namespace cudp {
 struct Charge {
   privacy::Mechanism mechanism;
   /// Index of the release among the ledger's numbered releases, such as training steps. Empty for a
-  /// release without an index; such a release is charged in advance, before the first one with an
-  /// index.
+  /// release without an index, e.g. the noisy number of examples; such a release is charged in
+  /// advance, before the first one with an index.
   std::optional<std::uint64_t> number;
   std::uint64_t count = 1;  ///< number of releases, with consecutive indices from `number`
   /// Number of releases that together are one output of the mechanism, charged once, e.g. 2 if a
@@ -46,18 +46,21 @@ class ReleaseAuthority {
   [[nodiscard]] virtual bool admit(const Charge& charge) = 0;
 };
 
-/// Public properties of a release: which sums are released, and with how much Gaussian noise. They
-/// are fixed before the sums are computed.
+/// Public description of a release of noisy sums, which a caller passes to Gate::release(): name,
+/// random stream, grid, Gaussian noise, sensitivity and charge. It is fixed before the sums are
+/// computed.
 struct GaussianRelease {
   /// Name of the released value, shown to users and listed in the certificate.
   std::string_view name;
-  /// Random stream of the noise; together with `step` it selects the random numbers.
+  /// Random stream from which the noise is drawn. Together with `step` it selects the random
+  /// numbers.
   Stream purpose;
   std::uint64_t step;
   double grid;  ///< g, a power of two; every sum is an integer multiple of it [unit of the sums]
   /// sigma, standard deviation of the noise [unit of the sums]; sigma / g is in [2^16, 2^40].
   double noise_std;
-  /// L2 sensitivity of the sums, if one example is added or removed [unit of the sums]
+  /// L2 sensitivity of the sums: their largest change if one example is added or removed [unit of
+  /// the sums].
   double sensitivity;
   /// The mechanism as which the release is charged, and its index. The mechanism is Gaussian,
   /// PoissonGaussian, or AllocatedGaussian for a step of an epoch under random allocation. Its
@@ -112,11 +115,12 @@ class Gate {
   double release(const GaussianRelease& release, std::int64_t sum);
 
   /// Makes all releases with this random stream draw their noise from `key` instead of the gate's
-  /// own key. Must be called before the first of them.
+  /// own key. Used if several trainings share one noisy number of examples, whose noise has a key
+  /// of its own. Must be called before the first of these releases.
   void use_key(Stream purpose, SharedKey key);
 
-  /// Makes a release of one sum S for an engine (code that computes training steps on a device),
-  /// which adds the noise where it computes S: returns K, the noise in multiples of the grid g. The
+  /// Makes a release of one sum S whose value only an engine has (code that computes training steps
+  /// on a device): returns K, the noise in multiples of the grid g, which the engine adds to S. The
   /// engine must return nothing about S but S / g + K modulo 2^64. Throws the exceptions of
   /// release(), and std::logic_error if the gate has a release observer, to which the released
   /// value could not be passed.

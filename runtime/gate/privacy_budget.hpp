@@ -18,9 +18,9 @@ namespace cudp {
 /// release.
 class PrivacyBudget : public ReleaseAuthority {
  public:
-  /// For a mechanism that was charged without an index, e.g. the noisy number of examples: how many
-  /// of its releases were made. Checkpoints store it, so that a resumed run does not release more
-  /// than was charged.
+  /// Number of releases already made of a mechanism that was charged in advance, without an index,
+  /// e.g. of the noisy number of examples. Checkpoints store it, so that a resumed run does not
+  /// release more than was charged.
   struct UsedCharge {
     privacy::Mechanism mechanism;
     std::uint64_t parts = 1;
@@ -49,9 +49,10 @@ class PrivacyBudget : public ReleaseAuthority {
   /// Returns true if it may be made; then the ledger on disk has the charge. Returns false if the
   /// budget does not suffice.
   [[nodiscard]] bool authorise(std::uint64_t number, const privacy::Mechanism& mechanism);
-  /// Charges these releases, whose indices are consecutive from `first`, except those that were
-  /// charged under the current key before. Returns true if all may be made; then the ledger on disk
-  /// has all charges. Returns false, and charges none, if the budget does not suffice.
+  /// Charges several releases with consecutive indices, the first of which is `first`, except those
+  /// that were charged under the current key before. Returns true if all may be made; then the
+  /// ledger on disk has all charges. Returns false, and charges none, if the budget does not
+  /// suffice.
   [[nodiscard]] bool authorise(std::uint64_t first, std::span<const privacy::Release> releases);
 
   /// Records that the random key was lost and replaced by a new one. Releases with an index of

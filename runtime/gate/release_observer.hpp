@@ -15,8 +15,9 @@ namespace cudp {
 /// Type of the elements of released values in memory: float, double, or an index (an integer).
 enum class NumberKind { float32, float64, index };
 
-/// Public properties of released values. All members are set for sums with Gaussian noise; for a
-/// noisy choice, such as the index of the best score, all but `grid` and `noise_std`.
+/// Public properties of values that a training has released: their name, step, type, grid, noise
+/// and so on. All members are set for sums with Gaussian noise; for a noisy choice, such as the
+/// index of the best score, all but `grid` and `noise_std`.
 struct ReleasedValue {
   std::string_view name;
   Stream purpose;

@@ -17,7 +17,7 @@ namespace cudp {
 /// forked process writes to the same file.
 class TranscriptMemory {
  public:
-  /// Throws Error if the system cannot create the file.
+  /// Creates the file. Throws Error if the system cannot.
   TranscriptMemory();
   ~TranscriptMemory();
   TranscriptMemory(const TranscriptMemory&) = delete;
@@ -49,8 +49,8 @@ class Transcript : public SecretObserver {
  private:
   void on_begin(const transcript::Begin& run, std::function<std::uint64_t()> charged) override;
 
-  /// Data of a release that are known before its released values, such as its sums. They are stored
-  /// here, and written in one record with the values.
+  /// What is known of a release before its released values, such as the sums without noise. It is
+  /// kept here until the values are known, and is then written in one record with them.
   struct Pending {
     std::uint64_t charged = 0;
     std::vector<std::int64_t> sums;

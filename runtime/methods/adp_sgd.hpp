@@ -11,6 +11,8 @@ namespace cudp {
 /// of Wu et al. 2021.
 enum class Calibration { accountant, theorem41 };
 
+/// Options of method ADP-SGD: DP-SGD in which the noise of a step depends on its step size (Wu et
+/// al. 2021). Symbols are those of the paper.
 struct AdpSgdOptions {
   bool constant_noise = false;
   /// C in the noise of adaptive step sizes, alpha_t^2 = sqrt(b_0^2 + t C) (adp_noise()).
@@ -21,7 +23,8 @@ struct AdpSgdOptions {
   /// beta: step t adds beta times the squared norm of its noisy gradient, but at least nu, to
   /// b_t^2.
   double adaptive_weight = 1.0;
-  /// nu, the minimum that a step adds to b_t^2, by whose root the learning rate is divided
+  /// nu: the minimum that a step adds to b_t^2; the learning rate is divided by the root of that
+  /// sum.
   double adaptive_min = 1e-5;
 };
 

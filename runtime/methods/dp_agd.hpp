@@ -13,6 +13,9 @@
 
 namespace cudp {
 
+/// Parameters of method DP-AGD: gradient descent on linear models with noisy gradients, noisy
+/// choices of step sizes, and a budget per iteration that adapts (Lee and Kifer 2018). Symbols are
+/// those of the paper.
 struct DpAgdSettings {
   double rho_gradient = 0.0;   ///< rho_ng, zCDP cost of a noisy gradient in the first iteration
   double rho_selection = 0.0;  ///< rho_nmax, zCDP cost of a noisy choice of a step size
@@ -23,7 +26,7 @@ struct DpAgdSettings {
   double l2 = 0.001;           ///< lambda, weight of the regulariser
   SelectionNoise selection = SelectionNoise::gumbel;
 
-  /// m: number of step sizes among which a noisy choice is made; one of them is 0
+  /// m: number of step sizes among which a noisy choice is made. One of them is 0.
   int step_sizes = 20;
   double first_largest = 2.0;  ///< alpha_max, largest step size, in the first iteration
   int window = 10;             ///< tau, number of steps after which alpha_max is set again

@@ -94,8 +94,9 @@ class DpAgdMethod final : public Method {
 
   MethodContext context_;
   privacy::Budget budget_;
-  /// k^2, if a unit of privacy has up to k examples. A release with zCDP cost rho for neighbours
-  /// that differ by a unit costs rho / k^2 for neighbours that differ by one example.
+  /// k^2, where k is the maximum number of examples of a unit of privacy. A release with zCDP cost
+  /// rho for neighbours that differ by a unit costs rho / k^2 for neighbours that differ by one
+  /// example.
   double square_;
   /// Total zCDP cost (rho) that the budget allows, for neighbours that differ by a unit of privacy.
   double limit_;

@@ -10,6 +10,8 @@
 
 namespace cudp {
 
+/// Options of method DPIS: DP-SGD with importance sampling, i.e. examples with larger gradients are
+/// drawn more often (Wei et al. 2022). Symbols are those of the paper.
 struct DpisOptions {
   /// k: about k times the batch size of examples are drawn first, with probabilities from their
   /// older gradient norms; each is then accepted or rejected by its current norm.

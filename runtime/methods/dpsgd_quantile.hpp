@@ -8,6 +8,8 @@
 
 namespace cudp {
 
+/// Options of method dpsgd-quantile: DP-SGD whose clipping norm follows a quantile of the
+/// gradients' norms (Andrew et al. 2021). Symbols are those of the paper.
 struct QuantileOptions {
   /// gamma: the clipping norm follows the gamma-quantile of the gradients' norms.
   double target = 0.5;
@@ -17,7 +19,8 @@ struct QuantileOptions {
   double noise_share = 0.01;
   double min_clip = 1e-3;  ///< public lower bound of C; max_clip is the upper one
   double max_clip = 1e3;
-  /// Whether a step uses its noisy mean gradient divided by its clipping norm C_t.
+  /// Whether a step divides its noisy mean gradient by its clipping norm C_t before the update, so
+  /// that steps do not shrink with the clipping norm.
   bool normalised = false;
 };
 

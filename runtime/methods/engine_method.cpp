@@ -25,7 +25,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
-/// Calls visit(name, array) for each array of a training state, with its name in a checkpoint.
+/// Calls visit(name, array) for each array of a training state, with the name under which a
+/// checkpoint stores it.
 template <class State, class Visit>
 void for_each_array(State& s, Visit visit) {
   visit("parameters", s.parameters);

@@ -111,9 +111,9 @@ class EngineMethod : public Method {
 
   virtual std::string mechanism() const;
   virtual std::string sampling() const { return plan_.epoch_steps > 0 ? "allocation" : "poisson"; }
-  /// Adds to the certificate's description of the gradient sums what is clipped, or how the
-  /// clipping norm C is determined. Overridden by methods that do not clip raw gradients to the C
-  /// of the settings.
+  /// Adds to the certificate's description of the noisy gradient sums what is clipped, or how the
+  /// clipping norm C is determined. The default adds nothing; methods override it if they do not
+  /// simply clip gradients to the C of the settings.
   virtual void describe_clipping(privacy::NoisySums&) const {}
 
   const TrainConfig& config() const { return context_.config; }

@@ -47,14 +47,14 @@ class LinearRisk {
   /// Returns d, the number of features + 1.
   std::size_t dimension() const { return dimension_; }
 
-  /// Returns the gradient at w, [d]. Later calls of curvature_product() use this w.
+  /// Returns the gradient of the risk at w, [d]. Later calls of curvature_product() use this w.
   std::vector<double> gradient(std::span<const double> w);
   /// Returns the product of a vector p with the Hessian at the weights of the last gradient() call,
   /// [d].
   std::vector<double> curvature_product(std::span<const double> p);
 
-  /// Returns the gradient at w, [d], like gradient() but in the widest floating-point type of the
-  /// processor: 64 binary digits on x86-64, where double has 53. Several times slower.
+  /// Returns the gradient of the risk at w, [d], like gradient() but in the widest floating-point
+  /// type of the processor: 64 binary digits on x86-64, where double has 53. Several times slower.
   std::vector<Extended> extended_gradient(std::span<const Extended> w);
 
   const RiskSettings& settings() const { return settings_; }
@@ -71,8 +71,8 @@ class LinearRisk {
   const Dataset& data_;
   RiskSettings settings_;
   std::size_t dimension_;
-  /// factor on (x, 1) that gives the example's vector v: y / max(R, |(x, 1)|); 0 for a row that is
-  /// left out
+  /// Factor by which (x, 1) is multiplied to give the example's vector v, [examples]: y / max(R,
+  /// |(x, 1)|); 0 for a row that is left out.
   std::vector<double> scales_;
   std::vector<double> curvatures_;
   ThreadTeam team_;

@@ -23,8 +23,8 @@ void check_clip(const Network& network, Clipping clipping, double clip_norm) {
                     min_clip, network.parameter_count, clip_norm));
 }
 
-/// Throws InputError unless random allocation, which puts each example into one random step of each
-/// epoch, is possible with these settings and this number of steps.
+/// Throws InputError if random allocation, which puts each example into one random step of each
+/// epoch, is not possible with the settings of `context` and this number of steps.
 void check_epoch(const MethodContext& context, std::uint64_t steps) {
   const TrainingSize& size = context.size;
   if (size.unit_rows > 1)

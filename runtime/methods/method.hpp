@@ -42,8 +42,9 @@ struct MethodContext {
   /// Whether the run's random key was ever lost. The number of its steps may then have been chosen
   /// by looking at released values.
   bool key_was_lost = false;
-  /// The division of the run's budget, if releasing the noisy number of examples has its own part
-  /// of it. `config` then has the epsilon and delta of the other part, for training.
+  /// Division of the run's budget into a part for releasing the noisy number of examples and a part
+  /// for training. The epsilon and delta in `config` are then those for training. nullopt if the
+  /// budget is not divided.
   std::optional<privacy::CountSplit> split = {};
   /// Number of steps per epoch; if empty, it is computed from the number of examples. Set only in
   /// plans that are made to bound the cost of other plans; nothing is trained with them.
@@ -69,7 +70,7 @@ struct TrainingInputs {
   std::span<const float> initial = {};
 };
 
-/// State of a training method that a checkpoint stores.
+/// State of a training method between two steps, which a checkpoint stores.
 struct MethodState {
   nlohmann::ordered_json numbers;
   std::vector<std::pair<std::string, std::vector<float>>> arrays;

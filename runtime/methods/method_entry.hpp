@@ -13,12 +13,13 @@ namespace cudp {
 /// a usable default.
 struct MethodEntry {
   std::string name;
-  /// heading under which --help and config.toml list the method's options
+  /// Heading under which --help and config.toml list the method's options.
   std::string option_group = "Methods";
   std::vector<Option> options;  ///< options that belong to this method
   /// Keys of options that the method shares with other methods, such as "clip".
   std::vector<std::string> uses;
-  /// Keys of options that its config files may contain although they have no effect on the method.
+  /// Keys of options that a config file for this method may contain although they have no effect on
+  /// it.
   std::vector<std::string> ignores;
   /// Whether the method trains with random batches. Presets of data sets, which are tuned for such
   /// methods, then apply to it.
@@ -30,9 +31,9 @@ struct MethodEntry {
   bool counts_in_its_proof = false;
   bool gives_privacy = true;  ///< if false, a run needs no budget, and releases nothing
   bool cpu_only = false;
-  /// Whether the method's plan, with its noise multiplier, can be computed from the settings and
-  /// the number of examples alone, in less than a second. If so, this happens while a data set of
-  /// known size is still being read.
+  /// Whether the method's plan, with its noise multiplier, depends only on the settings and the
+  /// number of examples, and is computed in less than a second. If so, it is computed while a data
+  /// set of known size is still being read.
   bool plans_ahead = false;
   bool on_ranks = true;  ///< trains on several ranks, each with a range of the examples
   /// Whether gradients are transformed coordinate by coordinate before clipping (AdaCliP).

@@ -36,7 +36,8 @@ inline constexpr double kMaxNoiseMultiplier = 0x1p18;
 /// exclusive.
 struct NoiseSpan {
   std::uint64_t until = 0;
-  /// Factor by which PrivacyPlan::noise_multiplier is multiplied in these steps; finite, > 0.
+  /// Factor by which the plan's noise multiplier (PrivacyPlan::noise_multiplier) is multiplied in
+  /// the steps of this span; finite, > 0.
   double scale = 1.0;
   bool operator==(const NoiseSpan&) const = default;
 };
@@ -62,7 +63,8 @@ struct PrivacyPlan {
   std::uint64_t steps = 0;
   /// C: clipping norm, maximum L2 norm of one example's contribution before rounding.
   double clip_norm = 0.0;
-  /// clip_norm plus the rounding error of a sum; noise is proportional to it
+  /// Sensitivity of a sum, for one example: clip_norm plus the effect of rounding. The noise is
+  /// proportional to it.
   double sensitivity = 0.0;
   /// sigma: standard deviation of the noise / sensitivity, for steps with scale 1.
   double noise_multiplier = 0.0;
@@ -93,18 +95,18 @@ struct PrivacyPlan {
   PlanMemo memo = {};
 
   Draw draw() const;
-  /// Returns the index of the release that a step is part of: the step itself, or its epoch under
-  /// random allocation.
+  /// Returns the index of the release to which a step belongs: the step's own index, or that of its
+  /// epoch under random allocation.
   std::uint64_t release_of(std::uint64_t step) const {
     return epoch_steps > 0 ? step / epoch_steps : step;
   }
-  /// Returns the number of releases that the first `steps` steps are part of. Under random
-  /// allocation a release is a whole epoch.
+  /// Returns the number of releases to which the first `steps` steps belong: one release per step,
+  /// or one per epoch under random allocation.
   std::uint64_t releases_until(std::uint64_t steps) const {
     return epoch_steps > 0 ? (steps + epoch_steps - 1) / epoch_steps : steps;
   }
-  /// Returns the number of steps that the first `releases` releases cover. Under random allocation
-  /// a release is a whole epoch.
+  /// Returns the number of steps that belong to the first `releases` releases. A release is one
+  /// step, or a whole epoch under random allocation.
   std::uint64_t steps_until(std::uint64_t releases) const {
     return epoch_steps > 0 ? releases * epoch_steps : releases;
   }

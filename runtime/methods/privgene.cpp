@@ -24,7 +24,7 @@ class Dice {
   Dice(const RandomStream& stream, std::size_t count) : words_(random_words(stream, count)) {}
   /// Returns a uniform number in [-1, 1).
   float symmetric() { return static_cast<float>(next()) * 0x1p-31f - 1.0f; }
-  /// Returns a uniform whole number below n.
+  /// Returns a uniform whole number from 0 to n - 1.
   std::size_t below(std::size_t n) {
     return static_cast<std::size_t>(static_cast<std::uint64_t>(next()) * n >> 32);
   }

@@ -21,10 +21,10 @@ double feature_noise(const TrainConfig& config, std::uint64_t unit_rows);
 std::vector<privacy::Release> releases_before(const TrainConfig& config, const TrainingSize& size,
                                               const std::optional<privacy::CountSplit>& split);
 
-/// Returns mu for these Gaussian releases together: for neighbours that differ by one example they
-/// are equivalent to one release with noise multiplier 1 / mu (Gaussian DP: Dong, Roth, Su 2019,
-/// arXiv:1905.02383, Corollary 3.3). 0 if there are none. Throws std::invalid_argument if a release
-/// has another mechanism.
+/// Returns mu of the single Gaussian mechanism (Gaussian DP) that is equivalent to all of
+/// `releases` together, for neighbours that differ by one example: a release with noise multiplier
+/// 1 / mu (Dong, Roth, Su 2019, arXiv:1905.02383, Corollary 3.3). Returns 0 if there are no
+/// releases. Throws std::invalid_argument if a release is not of the Gaussian mechanism.
 double mu_of(std::span<const privacy::Release> releases);
 
 }  // namespace cudp

@@ -17,7 +17,8 @@ struct RiskOptions {
   double solver_tolerance = 1e-5;  ///< tau, maximum norm of the gradient at the computed minimum
 };
 std::vector<Option> risk_options();
-/// Returns the keys of the options that the struct RiskOptions holds, and "l2".
+/// Returns the keys of the options in RiskOptions, and "l2": those of output and objective
+/// perturbation.
 std::vector<std::string> risk_option_keys();
 
 /// Throws InputError unless config.l2 is positive, which makes the regularised risk strongly

@@ -15,7 +15,7 @@ namespace {
 /// with a norm that is kGrowth times as large.
 constexpr float kFirstClipNorm = 64.0f;
 constexpr float kGrowth = 2.0f;
-/// Key of a checkpoint's field.
+/// Key under which a checkpoint stores the result of the private run that --compare-with names.
 constexpr const char* kComparedWith = "compared_with";
 
 PrivacyPlan sgd_plan(MethodContext context) {

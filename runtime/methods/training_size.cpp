@@ -27,17 +27,18 @@ std::uint64_t TrainingSize::steps_per_epoch(std::int64_t batch) const {
   return steps >= 1.0 ? static_cast<std::uint64_t>(steps) : 1;
 }
 
-/// Adds a margin to the noisy number: noise of standard deviation s is below -z s with probability
-/// at most exp(-z^2 / 2). Rounding changes the noisy number by at most 1/2, and raising it to at
-/// least 1 only raises the bound.
+/// Adds a margin to the noisy number, so that the result is at least the true number with
+/// probability 1 - failure: noise of standard deviation s is below -z s with probability at most
+/// exp(-z^2 / 2). Rounding changes the noisy number by at most 1/2, and raising it to at least 1
+/// only raises the bound.
 double TrainingSize::max_examples(double failure) const {
   const double margin = is_public() ? 0.0 : 1.0 + noise * std::sqrt(-2.0 * std::log(failure));
   return value + margin + static_cast<double>(kLargestGroup * unit_rows);
 }
 
-/// Chooses the noise such that the release costs 1/200 of the budget in zCDP: a Gaussian release
-/// that spends all of (epsilon, delta) has a variance of roughly 4 ln(1/delta) / epsilon^2. A unit
-/// of privacy changes the number by up to unit_rows.
+/// Returns the noise with which releasing the number of examples costs 1/200 of the budget in zCDP.
+/// A Gaussian release that spends all of (epsilon, delta) has a variance of roughly 4 ln(1/delta) /
+/// epsilon^2, and a unit of privacy changes the number by up to unit_rows.
 double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows) {
   return std::fmax(kMinNoise,
                    10.0 * static_cast<double>(unit_rows) * std::sqrt(-std::log(delta)) / epsilon);

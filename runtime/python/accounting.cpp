@@ -27,7 +27,7 @@ std::vector<privacy::Release> releases_of(const std::string& json) {
   return json.empty() ? std::vector<privacy::Release>() : read_phases(json, "releases");
 }
 
-/// Returns the answer of `cudp account` as JSON. given: the settings. releases: a list of releases
+/// Returns the output of `cudp account` as JSON. given: the settings. releases: a list of releases
 /// as JSON, or "".
 std::string account(const nb::dict& given, const std::string& releases) {
   TrainConfig config = config_of(given, account_options(), "account");
@@ -42,8 +42,8 @@ std::string calibrate(const nb::dict& given) {
   return text_of(calibrate_answer(config));
 }
 
-/// A privacy::Accountant for Python: it throws the errors for users (for_user()), and may be used
-/// by several threads.
+/// A privacy::Accountant for Python. It converts exceptions to cudp's errors for users
+/// (for_user()), and may be used by several threads.
 class PythonAccountant {
  public:
   PythonAccountant(const std::string& releases, const nb::dict& given) {
@@ -68,7 +68,8 @@ class PythonAccountant {
     for_user([&] { found = accountant_->deltas(epsilons); });
     return found;
   }
-  /// Return the bounds at one delta or at one epsilon, as `cudp account` computes them.
+  /// Returns the bounds on epsilon at a delta (or on delta at an epsilon), as `cudp account`
+  /// computes them.
   privacy::PrivacyBound epsilon(double delta) {
     const std::lock_guard one(mutex_);
     privacy::PrivacyBound found;

@@ -56,7 +56,7 @@ std::filesystem::path released_place(const std::string& place) {
   return find_released_model(place);
 }
 
-/// A released model, in memory.
+/// A released model, read from its file, for Python.
 class PythonModel {
  public:
   explicit PythonModel(const std::string& place, const std::string& embedding)

@@ -30,10 +30,13 @@ namespace nb = nanobind;
 namespace cudp::python {
 namespace {
 
-/// Python as the caller of a run. Signals are Python's, and are looked for a few times a second.
+/// Callbacks with which Python trains a run in its own process. A Python signal handler may stop
+/// the training; it is called at most once in 50 ms. Each line of metrics is passed to a Python
+/// function.
 class PythonCaller final : public RunCaller {
  public:
-  /// on_row: called with each public row of the metrics, as JSON; or None. It outlives the caller.
+  /// on_row: Python function that is called with each public line of metrics, as JSON; or None. It
+  /// must outlive this object.
   explicit PythonCaller(nb::handle on_row) : on_row_(on_row) {}
 
   bool interrupts() override {
@@ -83,10 +86,12 @@ class PythonCaller final : public RunCaller {
   std::chrono::steady_clock::time_point next_look_{};
 };
 
-/// How long a run in a temporary folder is written without waiting for the disk. [seconds]
+/// Time for which a run in a temporary folder writes its files without waiting for the disk
+/// [seconds].
 constexpr double kUnsyncedSeconds = 10.0;
 
-/// Throws InputError on settings that only the program has.
+/// Throws InputError on settings of `cudp train` that are for the command line only, such as
+/// --json, and on more than one rank.
 void check_settings(const Settings& settings) {
   for (const char* const key : {"json", "log-json", "quiet", "resume", "resume-or-start"})
     if (settings.contains(key))
@@ -100,7 +105,8 @@ void check_settings(const Settings& settings) {
         value_text(ranks->second.value));
 }
 
-/// Returns the arrays (X, y) and (X, y) of the test set, which may be None.
+/// Converts the arrays of a training from Python: (X, y) of the training set, and (X, y) of the
+/// test set; either may be None. Returns null if there is no training array.
 std::shared_ptr<const GivenArrays> given_arrays(nb::handle train, nb::handle test) {
   if (train.is_none()) return nullptr;
   auto arrays = std::make_shared<GivenArrays>();
@@ -112,7 +118,8 @@ std::shared_ptr<const GivenArrays> given_arrays(nb::handle train, nb::handle tes
   return arrays;
 }
 
-/// Returns an error's line with Python's way to resume a run in place of the program's.
+/// Returns an error message in which the command that resumes a run is replaced by the call in
+/// Python that does.
 std::string in_python(std::string line) {
   static constexpr std::string_view kResume = "cudp train --resume ";
   const std::size_t at = line.find(kResume);
@@ -137,7 +144,8 @@ std::shared_ptr<privacy::AccountantMemo> memo_of_process() {
   return memo;
 }
 
-/// Trains, and returns the folder of the run. start: makes the run.
+/// Trains, and returns the path of the run's folder. start: function that makes the run, or opens
+/// the one to resume.
 template <class Start>
 std::string train_run(nb::handle on_row, bool verbose, DrawPictures draw, const Start& start) {
   PythonCaller caller(on_row);
@@ -203,14 +211,15 @@ std::string train_on(const std::string& run, const nb::dict& given, nb::handle d
   });
 }
 
-/// Returns the names of all settings of a training.
+/// Returns the keys of all settings of a training, e.g. "batch".
 std::vector<std::string> setting_names() {
   std::vector<std::string> names;
   for (const Option& option : train_options()) names.push_back(option.key);
   return names;
 }
 
-/// Returns a certificate in its present form. Throws InputError if the text is none.
+/// Converts the text of a certificate, perhaps of an earlier version of the program, to the present
+/// format. Throws InputError if the text is not a certificate.
 std::string certificate(const std::string& text, const std::string& source) {
   try {
     return to_json(privacy::read_certificate(text)).dump();

@@ -20,7 +20,8 @@ namespace nb = nanobind;
 namespace cudp::python {
 namespace {
 
-/// Throws InputError if the setting `key` is one that only the program has, and not cudp.tune().
+/// Throws InputError if `key` is a setting of `cudp tune` that is for the command line only, such
+/// as "json", so that Python must not pass it among the settings.
 void check_tuning_key(const std::string& key) {
   for (const char* const other : {"file", "out", "resume", "resume-or-start", "json", "quiet"})
     if (key == other)
@@ -45,8 +46,8 @@ Settings tuning_settings(const nb::dict& given) {
   return settings;
 }
 
-/// Adds one value of a setting to the request. If trainings have this setting, the value is added
-/// to its list of values; otherwise the setting is one of the tuning itself.
+/// Adds one value of a setting to the request. A setting of trainings gets the value as one more of
+/// those to try; any other setting is one of the tuning itself.
 void add_value(const std::string& key, const Setting& setting, TuneRequest& request) {
   TrainConfig checked;
   if (const Option* const option = swept_option(key); option != nullptr) {
@@ -103,7 +104,8 @@ void charge_stated(const std::vector<std::string>& budgets, const std::string& u
   Reservation({budgets}, note).charge_stated(unit, epsilon, delta);
 }
 
-/// Throws the error with which the program ended. text: its message. code: its exit code.
+/// Throws the error with which a cudp process ended, of the class that fits its exit code. text:
+/// its message. code: its exit code.
 void raise_program_error(const std::string& text, int code) {
   switch (code) {
     case static_cast<int>(Exit::bad_input):

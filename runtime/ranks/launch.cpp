@@ -106,7 +106,8 @@ class ForkedRanks final : public Ranks {
     ::_exit(static_cast<int>(code));
   }
 
-  /// Returns whether any child process still runs; records those that have ended.
+  /// Returns whether any child process still runs. Records the exit status of those that have
+  /// ended.
   bool is_one_left() {
     bool left = false;
     for (Child& c : children_) {

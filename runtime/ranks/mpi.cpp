@@ -40,7 +40,8 @@ template <class Abi>
 class MpiRanks final : public Ranks {
  public:
   using Handle = typename Abi::Handle;
-  /// Requires that MPI has been initialised.
+  /// Joins the ranks of the job. Requires that MPI has been initialised. timeout: how long a rank
+  /// waits for another one.
   MpiRanks(const MpiFunctions<Abi>& mpi, std::chrono::milliseconds timeout)
       : mpi_(mpi), timeout_(timeout) {
     mpi_.comm_rank(mpi_.world, &rank_);
@@ -121,7 +122,7 @@ class MpiRanks final : public Ranks {
 
   std::chrono::milliseconds timeout() const override { return timeout_; }
 
-  /// Prints `why` and ends the processes of all ranks with this exit code.
+  /// Prints `why`, the reason, and ends the processes of all ranks with this exit code.
   void abort(const std::string& why, Exit code) noexcept override {
     // Rank 0 prints the errors that all ranks see, and ends the others meanwhile.
     if (!leads()) std::this_thread::sleep_for(std::chrono::milliseconds(500));

@@ -121,7 +121,7 @@ struct MpiFunctions : Abi {
 struct FoundMpi {
   std::unique_ptr<LazyLibrary> library;  ///< null if no library was found
   bool is_open_mpi = false;
-  /// text in which the library states its name and version, e.g. "Open MPI v4.1.4"
+  /// Text in which the library states its name and version, e.g. "Open MPI v4.1.4".
   std::string version;
   std::string missing;  ///< reason why no library was found
 };

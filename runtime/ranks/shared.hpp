@@ -16,7 +16,7 @@ namespace cudp {
 /// threads, share.
 class SharedBoard {
  public:
-  /// Throws Error if the memory cannot be allocated.
+  /// Allocates the shared memory for this number of ranks. Throws Error if that is not possible.
   explicit SharedBoard(int ranks);
   ~SharedBoard();
   SharedBoard(const SharedBoard&) = delete;

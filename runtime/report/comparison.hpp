@@ -13,7 +13,7 @@ struct SpentTogether {
   /// Epsilon if the settings of a run may have been chosen by looking at the results of an earlier
   /// run.
   double as_chosen = 0.0;
-  /// epsilon if the settings of all runs were fixed before the first one
+  /// Epsilon if the settings of all runs were fixed before the first run.
   double fixed_ahead = 0.0;
 };
 

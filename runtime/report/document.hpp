@@ -66,6 +66,8 @@ struct Section {
   std::vector<Block> blocks;
 };
 
+/// A page of a report: its title, warnings and sections. to_html(), to_text() and to_markdown()
+/// write it.
 struct Document {
   std::string title;
   std::string subtitle;

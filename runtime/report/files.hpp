@@ -23,8 +23,8 @@ struct ReportFiles {
   std::string holdout;              ///< holdout.json
   std::string schema;               ///< schema.toml
   std::optional<TensorFile> model;  ///< names, shapes and metadata of model.safetensors, no values
-  /// Whether `metrics` is private/metrics.jsonl, which has exact metrics of private test rows. No
-  /// privacy budget covers these.
+  /// Whether `metrics` is the content of private/metrics.jsonl, which has exact metrics of private
+  /// test rows. No privacy budget covers these, so they must not be published.
   bool has_unpaid = false;
 };
 

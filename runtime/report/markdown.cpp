@@ -6,6 +6,7 @@
 namespace cudp::page {
 namespace {
 
+/// Writes the blocks of a section as Markdown, one after another, and appends each to `s`.
 struct MarkdownBlocks {
   std::string s;
 

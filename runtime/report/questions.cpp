@@ -18,7 +18,8 @@ using page::Answers;
 
 constexpr const char* kNotStated = "Not stated.";
 
-/// The questions of a section with their answers. An answer without sentences becomes "Not stated."
+/// Collects the questions of a section with their answers. An answer without sentences becomes "Not
+/// stated."
 struct Asked {
   Answers answers;
 

@@ -56,7 +56,7 @@ Sentences promise(const RunCertificate& c) {
   return p;
 }
 
-/// Returns e^epsilon, rounded up to the digits that ratio_text() shows.
+/// Returns e^epsilon, rounded up to as many digits as ratio_text() shows.
 double rounded_times(double epsilon) {
   const double times = std::exp(epsilon);
   return times < 100.0 ? std::ceil(100.0 * times) / 100.0 : std::ceil(times);

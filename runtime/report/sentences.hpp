@@ -7,7 +7,8 @@
 
 namespace cudp {
 
-/// One heading of a certificate's explanation, and its sentences.
+/// Part of the explanation of a certificate: a heading, such as "promise", and the sentences under
+/// it.
 struct Sentences {
   std::string heading;
   std::vector<std::string> sentences;

@@ -10,12 +10,12 @@
 namespace cudp::page {
 namespace {
 
-/// Size of a chart without its legend, in the units of the SVG.
+/// Width and height of a chart without its legend, in the units of the SVG.
 constexpr double kWidth = 420.0, kHeight = 260.0;
 constexpr double kLeft = 58.0, kRight = 14.0, kBottom = 44.0;  // margins around the axes
 /// Height of a line of the legend.
 constexpr double kLegendLine = 18.0;
-/// Number of different colours of curves.
+/// Number of different colours in which curves are drawn; further curves use them again.
 constexpr std::size_t kColours = 6;
 constexpr std::size_t kMarked = 24;  // a curve of up to this many points has a dot at each
 

@@ -43,6 +43,7 @@ std::string underlined(const std::string& title, char with) {
   return line + "\n" + std::string(length(line), with) + "\n";
 }
 
+/// Writes the blocks of a section as plain text, one after another, and appends each to `s`.
 struct TextBlocks {
   std::string s;
 

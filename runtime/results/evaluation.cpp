@@ -39,7 +39,8 @@ struct Cut {
   std::uint64_t others = 0;
 };
 
-/// The scores of one class for examples of that class and for other examples, both sorted.
+/// Ranking of the examples by their score for one class: the scores of the class's own examples and
+/// those of all other examples, both sorted. AUC and average precision are computed from it.
 class Ranking {
  public:
   Ranking(std::vector<float> of_class, std::vector<float> others)
@@ -55,7 +56,7 @@ class Ranking {
 
   std::uint64_t positives() const { return positives_; }  ///< includes examples with a NaN score
   std::uint64_t negatives() const { return negatives_; }  ///< includes examples with a NaN score
-  /// Returns the number of other examples with a NaN score.
+  /// Returns how many of the examples that are not of the class have a NaN score.
   std::uint64_t lost_others() const { return negatives_ - others_.size(); }
   std::uint64_t scored() const { return of_class_.size() + others_.size(); }
 

@@ -65,7 +65,8 @@ struct Evaluation {
   /// majority_class: index of that class (the first of several equally frequent ones).
   double majority_baseline = 0.0;
   int majority_class = 0;
-  /// Log loss of always predicting the class frequencies of these examples; NaN for hinge loss.
+  /// Log loss of a model that always predicts the frequencies of the classes in the test set; NaN
+  /// for hinge loss.
   double log_loss_of_class_shares = 0.0;
   double balanced_accuracy = 0.0;  ///< mean recall over the classes that occur
   /// Area under the ROC curve; ties count half. Two classes: of the second class's score. More
@@ -86,6 +87,7 @@ struct Evaluation {
   /// diagram `reliability`, weighted by the number of examples in each bin. NaN for hinge loss.
   double calibration_error = 0.0;
 
+  /// Counts, metrics and curves of the predictions for one class.
   struct ClassFigures {
     std::uint64_t examples = 0;   ///< number of examples of the class
     std::uint64_t predicted = 0;  ///< number of examples predicted as the class
@@ -212,9 +214,9 @@ class Evaluator {
   TargetSums target_;
 };
 
-/// Returns the evaluation of all these predictions. bounds: bounds of a regression target.
-/// threshold: probability from which the second of two classes is predicted; if empty, the more
-/// probable class is predicted.
+/// Computes an Evaluation (all metrics) from the predictions for a whole test set. bounds: bounds
+/// of a regression target. threshold: probability from which the second of two classes is
+/// predicted; if empty, the more probable class is predicted.
 Evaluation evaluate(const Predictions& predictions, const TargetBounds& bounds = {},
                     std::optional<double> threshold = {});
 

@@ -9,7 +9,7 @@
 namespace cudp {
 namespace {
 
-/// Maximum number of classes for which the legend names the curves.
+/// Maximum number of classes of a picture with a legend that names the classes' curves.
 constexpr int kMaxNamedClasses = 2 * kLineColours;
 /// Maximum length of a class's name in a picture [bytes].
 constexpr std::size_t kMaxNameBytes = 24;

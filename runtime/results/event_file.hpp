@@ -19,9 +19,10 @@ class EventFile {
  public:
   static constexpr const char* kName = "events.out.tfevents.0.cudp";
 
-  /// Opens the event file of a run that has these rows of metrics, or creates an empty one and its
-  /// folder. An existing file may lack the newest rows, or have rows that the resumed run will
-  /// repeat. Throws InputError if an existing file has other content than the events of these rows.
+  /// Opens the TensorBoard event file of a run, or creates an empty one and its folder. rows: the
+  /// run's lines of metrics. An existing file may lack the newest lines, or have lines that the
+  /// resumed run will repeat. Throws InputError if an existing file has other content than the
+  /// events of these lines.
   EventFile(const std::filesystem::path& folder, const std::vector<MetricsRow>& rows);
 
   void write(const std::vector<MetricsRow>& rows);

@@ -19,7 +19,8 @@ constexpr const char* kFeatureNames = "feature-names";
 // Values that the network's outputs -1 and 1 stand for, for readers that do not parse the schema.
 constexpr const char* kTargetMin = "target-min";
 constexpr const char* kTargetMax = "target-max";
-/// Factor and summand with which the bytes of an image become the network's inputs.
+/// Keys of the model file's metadata for the factor and the summand with which bytes of an image
+/// become inputs of the network.
 constexpr const char* kPixelScale = "pixel-scale";
 constexpr const char* kPixelShift = "pixel-shift";
 

@@ -19,7 +19,7 @@ struct ModelInputs {
     float scale = 1.0f / 255.0f;  ///< used as feature = scale * byte + shift
     float shift = 0.0f;
   };
-  /// scale and shift for the bytes of images; nullopt for other data
+  /// Scale and shift with which bytes of images become features; nullopt for other data.
   std::optional<Pixels> pixels;
   /// Bounds of a regression target, for models of arrays, which have no schema; otherwise empty.
   std::optional<TargetBounds> array_target;

@@ -62,8 +62,9 @@ struct Write {
   }
 };
 
-/// Visitor that reads fields from JSON. A field that the file lacks, because an earlier version
-/// wrote it, keeps its value. Null stands for a number that is not finite.
+/// Function object that reads the fields of a result from JSON, one per call. A field that the file
+/// lacks, because an earlier version wrote it, keeps its value. Null stands for a number that is
+/// not finite.
 struct Read {
   const Json& j;
 

@@ -12,14 +12,14 @@
 namespace cudp {
 namespace {
 
-/// Methods whose releases depend on settings and a public number of examples alone. Not among them:
-/// dp-agd and dpis, which choose releases adaptively, and objpert, whose bound is for all its
-/// releases together.
+/// Names of the methods whose releases follow from the settings and a public number of examples
+/// alone. Not among them: dp-agd and dpis, which choose releases adaptively, and objpert, whose
+/// bound is for all its releases together.
 constexpr const char* kPlanning[] = {"dpsgd",      "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile",
                                      "adp-sgd",    "adaclip",  "sgd-ma",      "sgd-adv",
                                      "norm-bound", "outpert",  "privgene"};
 
-/// The methods of kPlanning that know all their releases before the first one.
+/// Names of those methods in kPlanning that know all their releases before the first one.
 constexpr const char* kPlannedAtStart[] = {
     "dpsgd",   "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile", "adp-sgd",
     "adaclip", "sgd-ma",   "sgd-adv",     "norm-bound",     "outpert"};
@@ -28,9 +28,10 @@ bool names(std::span<const char* const> methods, const std::string& method) {
   return std::ranges::find(methods, method) != methods.end();
 }
 
-/// Returns whether the certificate lists all that the run will have released. That of a run in
-/// progress lists the releases to come only if they are planned: not those that a filter admits one
-/// by one, as with --fresh-noise-allowed. Steps that a lost key repeated are no steps to come.
+/// Returns whether the certificate lists everything that the run will have released at its end. The
+/// certificate of a run in progress lists future releases only if they are planned, not if a filter
+/// admits them one by one, as with --fresh-noise-allowed. Steps that are repeated because a key was
+/// lost do not count as future ones.
 bool lists_all(const verify::StatedNumbers& c) {
   return c.status != "not finished" ||
          (names(kPlannedAtStart, c.method) && !c.lost_a_key() && c.steps >= c.steps_planned);

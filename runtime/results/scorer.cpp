@@ -38,7 +38,8 @@ TableSchema schema_for(const ReleasedModel& model, const std::string& model_name
   }
 }
 
-/// Warns the user about these columns of a table, which the model does not use.
+/// Warns the user that a table has columns which the model does not use. names: names of these
+/// columns.
 void warn_of_dropped(const std::string& table, const std::vector<std::string>& names,
                      Reporter& reporter) {
   if (names.empty()) return;

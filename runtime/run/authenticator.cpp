@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kBlock = 256;      // examples per block
 constexpr std::size_t kBlockBytes = 16;  // size of a block's authentication code
-/// What stands between a file's content and its authentication code.
+/// Separator between a file's content and its authentication code.
 constexpr std::string_view kTrailer = "\ntag ";
 /// Number of hexadecimal digits of an authentication code.
 constexpr std::size_t kDigits = 64;

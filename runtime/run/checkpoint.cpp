@@ -27,16 +27,17 @@ constexpr std::string_view kAnyMagic = "cudp checkpoint ";
 constexpr std::string_view kPrefix = "checkpoint-";
 /// Number of checkpoints that are kept; older ones are removed.
 constexpr std::size_t kKept = 2;
-/// Purpose of the file, which its authentication code covers.
+/// Text that tells a checkpoint's authentication code from the codes of other files (argument
+/// `purpose` of Authenticator::tag).
 constexpr std::string_view kPurpose = "checkpoint";
 
-/// Name under which a checkpoint's arrays include the noisy statistics for features.
+/// Name under which a checkpoint stores the released noisy statistics for features.
 constexpr const char* kFeatureRelease = "feature_release";
 /// Names under which a checkpoint has the weights of frozen layers, and the facts about the file
 /// they are from.
 constexpr const char* kFrozen = "frozen";
 constexpr const char* kInitial = "initial_weights";
-/// Name of Checkpoint::boot, which is stored only if it is not "".
+/// Name under which a checkpoint stores its member `boot`, unless that is "".
 constexpr const char* kBoot = "boot";
 
 void append_number(std::string& bytes, std::uint64_t number) {

@@ -44,6 +44,7 @@ Checkpoint decode_checkpoint(const std::string& bytes, const std::string& source
 void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint,
                      const Authenticator& authenticator, Sync sync = Sync::yes);
 
+/// A checkpoint that was read from its file.
 struct StoredCheckpoint {
   Checkpoint checkpoint;
   AuthenticatedFile file;  ///< content and authentication code of the file

@@ -26,14 +26,16 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Purpose of the file of figures, which its authentication code covers.
+/// Text that tells the authentication code of the file with the noisy figures of held-out rows from
+/// the codes of other files (argument `purpose` of Authenticator::tag).
 constexpr std::string_view kFigures = "figures of held-out rows";
 
 /// Returns the path of the file that keeps the noisy figures of held-out rows from their release
 /// until the run is complete.
 fs::path figures_file(const RunFolder& folder) { return folder.owner("holdout-figures"); }
 
-/// Formats figures as JSON; numbers are hexadecimal texts, so that they are read back exactly.
+/// Formats the noisy figures of held-out rows as JSON. Numbers are hexadecimal texts, so that they
+/// are read back exactly.
 std::string encode_figures(const HoldoutFigures& f) {
   const auto exact = [](double x) { return fmt::format("{:a}", x); };
   nlohmann::ordered_json j = {{"noisy", nlohmann::ordered_json::array()},
@@ -44,7 +46,8 @@ std::string encode_figures(const HoldoutFigures& f) {
   return j.dump(2);
 }
 
-/// Replaces the numbers of `f` by those in `text`. Requires that encode_figures() wrote the text.
+/// Replaces the noisy numbers and the metrics of `f` by those in `text`, which encode_figures()
+/// wrote.
 void decode_figures(const std::string& text, HoldoutFigures& f) {
   const auto j = nlohmann::ordered_json::parse(text);
   const auto number = [](const nlohmann::ordered_json& x) {
@@ -169,7 +172,8 @@ std::optional<std::string> evaluate(const Run& run, Pictures* pictures) {
   return class_name(classes, e->majority_class);
 }
 
-/// Throws InputError if `flags` would change the settings of a run that is complete.
+/// Throws InputError if the user resumes a run that is complete with flags that would change its
+/// settings.
 void check_asked(const Settings& flags, const RunFolder& folder) {
   const bool released = fs::exists(folder.config());
   const fs::path config = released ? folder.config() : folder.owner(RunFolder::kConfig);

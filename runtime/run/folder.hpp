@@ -73,11 +73,11 @@ class RunFolder {
   Sync sync_;
 };
 
-/// How long the files of a new run are written without waiting for the disk. A part of the
-/// training's config in memory, for runs in temporary folders: they end before that time, or are
-/// synced at their first checkpoint after it, or if they are interrupted. A killed process loses
-/// nothing. If the machine crashes before, the ledger on disk may be older than what the run
-/// released, so the run is not resumed after a restart (Checkpoint::boot).
+/// Time for which the files of a new run are written without waiting for the disk. It is for runs
+/// in temporary folders: most end before that time; others are synced at their first checkpoint
+/// after it, or when they are interrupted. A killed process loses nothing. If the machine crashes
+/// before, the ledger on disk may be older than what the run released, so the run is not resumed
+/// after a restart (Checkpoint::boot). A part of the training's config in memory.
 struct UnsyncedStart {
   double seconds = 0.0;  ///< 0: each file of the run is on disk before the run goes on
 };

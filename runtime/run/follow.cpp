@@ -95,7 +95,7 @@ std::string first_difference(const std::string& a, const std::string& b) {
   return fmt::format("expected \"{}\", found \"{}\", as rank 0 has it", one, rest(b));
 }
 
-/// Returns the keys as one text, one a line; keys_of() splits it.
+/// Returns the keys as one text, one key per line. The function keys_of() splits it again.
 std::string joined_keys(const std::vector<std::string>& keys) {
   std::string text;
   for (const std::string& key : keys) text += key + "\n";

@@ -11,7 +11,7 @@
 namespace cudp {
 namespace {
 
-/// Minimum time between two updates of the file that only show progress.
+/// Minimum time between two updates of the progress file, except at a checkpoint and at the end.
 constexpr auto kRewrite = std::chrono::seconds(1);
 
 double seconds_since_1970() {

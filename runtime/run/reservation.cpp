@@ -25,10 +25,9 @@ namespace {
 
 using privacy::RunSpending;
 
-/// Safety factor on the cost of a training that is charged as an estimate, before its noisy number
-/// of examples is known. The Renyi divergence of sampled Gaussians is at most that much larger than
-/// that of a plain Gaussian with the same epsilon and delta, except for small sampling rates in few
-/// steps.
+/// Safety factor on the estimated cost with which a training is charged before its noisy number of
+/// examples is known. The Renyi divergence of sampled Gaussians is at most this many times that of
+/// a plain Gaussian with the same epsilon and delta, except for small sampling rates in few steps.
 constexpr double kEstimate = 1.25;
 /// Fraction of a budget file's failure probability (part of delta) that the bound of one training
 /// may use.
@@ -38,10 +37,11 @@ const char* const kFile = "budgets";
 
 using Parts = std::vector<RunSpending>;
 
-/// Returns the privacy cost of `earlier` and `planned` releases, the planned ones as one (epsilon,
-/// delta)-DP bound from their privacy loss distribution; their Renyi divergences may be far larger,
-/// if rows are rarely sampled. Empty if there is no such bound. The choice of the planned releases
-/// depended on the earlier ones. failure: probability that the bounds of the training fail.
+/// Returns a bound on the privacy cost of a training that uses privacy loss distributions: the list
+/// of `earlier` releases, on which the choice of the `planned` ones depended, and an (epsilon,
+/// delta)-DP bound on the planned ones together. The usual bound, from Renyi divergences, may be
+/// far larger if rows are rarely sampled. Returns an empty list if the accountant has no such
+/// bound. failure: probability that the bounds of the training fail.
 Parts by_losses(const std::vector<privacy::Release>& earlier,
                 const std::vector<privacy::Release>& planned, double failure, std::uint64_t group,
                 double delta) {

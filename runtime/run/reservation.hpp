@@ -13,8 +13,8 @@
 
 namespace cudp {
 
-/// Returns a text that describes the unit of privacy of these data (a row, or the rows with the
-/// same value in a column). A budget file accepts only trainings whose text is the same.
+/// Returns a text that describes the unit of privacy of a training's data (a row, or the rows with
+/// the same value in a column). A budget file accepts only trainings whose text is the same.
 std::string protected_unit(const DataSplit& data);
 
 /// Charges one training to budget files (BudgetFile), whose budgets several trainings share. A
@@ -69,8 +69,7 @@ class Reservation {
 
   std::vector<std::string> files_;
   std::string note_;
-  /// For each budget file, the index of this training's charge in it; empty before the first
-  /// charge.
+  /// Index of this training's charge in each budget file; empty before the first charge.
   std::vector<std::size_t> charged_;
 };
 

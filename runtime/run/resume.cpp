@@ -36,7 +36,8 @@ void check_named_weights(const Settings& flags, const StoredRun& stored) {
                      "; the run has its weights, and needs no --init");
 }
 
-/// Throws Error if the ledger in the run's folder does not continue the checkpoint's ledger.
+/// Throws Error if a resumed run's ledger has spent more than its budget. state: state from which
+/// the run resumes, with the ledger of the run's folder. folder: for the message.
 void check_ledger(const RunFolder& folder, const TrainingState& state) {
   try {
     PrivacyBudget(

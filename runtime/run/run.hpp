@@ -58,12 +58,13 @@ class Run final : public TrainingObserver {
   bool ledger_was_lost = false;  ///< whether the ledger was lost and restored (Checkpoint)
   std::unique_ptr<Training> training;
   Reservation reservation;  ///< charges to budget files that several trainings share
-  /// Until when the run's files are not synced (UnsyncedStart); nullopt if they are.
+  /// Time until which the run's files are written without syncing them to disk (UnsyncedStart);
+  /// nullopt if they are synced.
   std::optional<std::chrono::steady_clock::time_point> unsynced_until;
   std::string boot;  ///< boot_id() at the start of a run that is not synced at first; else ""
 
-  /// Starts to write a TensorBoard event file, if --tensorboard is set. Requires that the run has
-  /// its folder and, if it is resumed, the metrics of its earlier steps.
+  /// Opens the TensorBoard event file and writes it from now on, if --tensorboard is set. Requires
+  /// that the run has its folder and, if it is resumed, the metrics of its earlier steps.
   void open_events();
 
   /// Returns the object that writes the run's results.
@@ -79,8 +80,8 @@ class Run final : public TrainingObserver {
   /// message has the command that resumes it.
   void advance();
 
-  /// Writes all files of the run to disk, with a checkpoint that states it, and syncs those that
-  /// are written from now on.
+  /// Ends the time in which the run's files are not synced: writes all of them to disk, with a
+  /// checkpoint that states it, and syncs those that are written from now on.
   void end_unsynced_start();
 
   /// Writes the ledger to the run's folder, and syncs it to disk before it returns, unless the

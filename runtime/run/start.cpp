@@ -32,7 +32,8 @@ void make_new_folder(std::optional<NewRunFolder>& new_folder, const Experiment& 
     new_folder.emplace(e.config.out);
 }
 
-/// Throws InputError if the folder for --metrics-file does not exist, before anything is written.
+/// Throws InputError if the folder of the file that --metrics-file names does not exist. Called
+/// before the run writes anything.
 void check_metrics_folder(const TrainConfig& config) {
   const fs::path file = config.of<ReportOptions>().metrics_file;
   if (!file.empty() && !fs::is_directory(file.parent_path()))

@@ -43,7 +43,7 @@ RunFolder resumed_folder(const Settings& flags) {
                    ": expected the file that this run wrote, found one that it did not write");
 }
 
-/// Returns whether rows are held out according to the run's settings file.
+/// Returns whether the run holds rows out of the training data, according to its settings file.
 bool read_holdout(const RunFolder& folder) {
   if (!fs::exists(folder.config())) return false;
   TrainConfig config;

@@ -109,8 +109,8 @@ void check_holdout(const TrainConfig& c, const MethodEntry& method) {
                      value_text(*c.holdout_epsilon));
 }
 
-/// Called if random allocation is chosen. Throws InputError if the accountant, --steps or --sigma
-/// do not allow it.
+/// Throws InputError if the accountant, --steps or --sigma do not allow random allocation. Called
+/// only if that kind of sampling is chosen.
 void check_allocation(const TrainConfig& c, const MethodEntry& method) {
   if (method.gives_privacy && c.accountant != privacy::AccountantKind::best &&
       c.accountant != privacy::AccountantKind::pld)

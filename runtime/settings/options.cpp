@@ -37,8 +37,8 @@ std::string dataset_help() {
          "or a path to a folder, a table, or a .npy or .npz file";
 }
 
-/// Returns option `o` changed so that setting it also calls parse(text, place), which throws on a
-/// wrong text.
+/// Returns option `o`, changed so that setting it also calls parse(text, place), which throws if
+/// the text is not valid.
 template <class Parse>
 Option parsed(Option o, const Parse& parse) {
   o.set = [set = o.set, parse](TrainConfig& c, const Value& v, const std::string& place) {
@@ -283,7 +283,8 @@ std::vector<Option> training_options() {
   };
 }
 
-/// Returns the option --device. A CUDA device may have an index: "cuda:1". The index is not stored.
+/// Returns the option --device. A CUDA device may be given with its index, as in "cuda:1"; the
+/// index is not stored with the run's settings.
 Option device_option() {
   Option o = choice("device", &Config::device, kDevices, "auto, cpu or cuda; cuda:1 for another");
   o.set = [named = o.set](TrainConfig& c, const Value& v, const std::string& place) {

@@ -8,6 +8,7 @@
 
 namespace cudp {
 
+/// Value of one setting, and where it was given.
 struct Setting {
   Value value;
   /// Place where the value was given, for messages: "--batch" or "run.toml, line 3, batch".

@@ -31,7 +31,7 @@ std::string text_setting(const Settings& s, std::string_view key) {
   return *text;
 }
 
-/// Settings from the config file and from the preset, for the chosen method.
+/// The settings of the config file and of the preset that apply to the chosen method.
 struct NamedSources {
   Settings file;
   Settings preset;
@@ -65,7 +65,8 @@ std::string names_of(const Chosen& chosen) {
   return names;
 }
 
-/// Throws InputError if the option belongs to particular methods and `method` is not one of them.
+/// Throws InputError if the option is one of particular methods only, and `method` is not among
+/// these.
 void check_used(const MethodEntry& method, const Option& option, const Setting& setting) {
   if (takes(method, option.key)) return;
   const std::string users =
@@ -127,9 +128,9 @@ bool is_path(const Option& option) {
          option.key == "model";
 }
 
-/// Returns a path without its folders, so that it can be published; other values as they are. "./"
-/// stays before a name without an ending, which could otherwise be taken for that of a published
-/// data set (mnist) or of published vectors (glove).
+/// Returns the value of an option as it can be published: a path without its folders, any other
+/// value unchanged. A name without an ending keeps "./" in front, because it could otherwise be
+/// taken for that of a published data set (mnist) or of published vectors (glove).
 Value without_folders(const Option& option, const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   if (!text || !is_path(option) || text->find('/') == std::string::npos) return value;
@@ -138,8 +139,8 @@ Value without_folders(const Option& option, const Value& value) {
   return name.has_extension() ? name.string() : "./" + name.string();
 }
 
-/// Returns the name of a file or folder without the "./" of without_folders(); a name of published
-/// data, and a value that is no path, as they are.
+/// Returns the value of an option without the "./" that without_folders() may have put in front of
+/// a name. Names of published data, and values that are not paths, are returned unchanged.
 Value own_name(const Option& option, const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   if (!text || !is_path(option) || !text->starts_with("./")) return value;

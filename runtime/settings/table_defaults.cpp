@@ -17,7 +17,7 @@ namespace {
 // Numbers from bench/results/tables.md.
 /// Number of steps from which the number of epochs is computed.
 constexpr double kTableSteps = 500.0;
-/// Maximum number of epochs.
+/// Maximum number of epochs that choose_for_table() chooses.
 constexpr std::int64_t kMaxEpochs = 100;
 /// Decay of the average of the weights that is released (option --ema).
 constexpr double kTableAverage = 0.99;
@@ -52,7 +52,8 @@ bool is_open(const TrainConfig& config, std::string_view key) {
   return std::ranges::find(config.of<LeftOpen>().keys, key) != config.of<LeftOpen>().keys.end();
 }
 
-/// Returns a learning rate or clipping norm rounded to two digits, within the valid range.
+/// Rounds a learning rate or clipping norm that was computed to two significant digits, and limits
+/// it to the valid range.
 double two_digits(double x) {
   x = std::clamp(x, 1e-12, 1e12);
   const double unit = std::pow(10.0, std::floor(std::log10(x)) - 1.0);

@@ -35,10 +35,10 @@ bool has_table_defaults(const TrainConfig& config, const Dataset& format, const 
 /// has_table_defaults() is true.
 bool table_chooses_batch(const TrainConfig& config, const Dataset& format, const Network& network);
 
-/// If has_table_defaults(), chooses values of the settings whose keys are in config's list
-/// LeftOpen; the list stays as it is. Batch size, number of steps or epochs, learning rate,
-/// averaging and clipping norm are functions of the number of examples (public or released), the
-/// budget, the unit of privacy, and the network's shape, and of nothing else about the rows.
+/// Chooses values of the settings whose keys are in config's list LeftOpen, if
+/// has_table_defaults(); the list stays as it is. Batch size, number of steps or epochs, learning
+/// rate, averaging and clipping norm are functions of the number of examples (public or released),
+/// the budget, the unit of privacy, and the network's shape, and of nothing else about the rows.
 /// bench/results/tables.md documents the rule. For other models and data it only lowers an open
 /// batch size to the number of examples.
 void choose_for_table(TrainConfig& config, const TrainingSize& size, const Dataset& format,

@@ -12,8 +12,8 @@
 namespace cudp {
 namespace {
 
-/// Settings of a preset that depend on its optimizer. They are removed if the user chose another
-/// one.
+/// Keys of the settings of a preset that were tuned for its optimizer. They are removed if the user
+/// chose another optimizer.
 constexpr const char* kTuned[] = {"lr",       "schedule", "decay-every", "decay-factor",
                                   "final-lr", "poly-a",   "poly-c",      "warmup"};
 
@@ -57,8 +57,8 @@ std::string method_of(const std::string& preset) {
   return method.empty() ? TrainConfig{}.method : method;
 }
 
-/// Returns the preset for the same data set, features and model that was tuned for this method; ""
-/// if there is none.
+/// Returns the name of the preset for the same data set, features and model as `preset` that was
+/// tuned for this method; "" if there is none.
 std::string same_for(const std::string& preset, const std::string& method) {
   for (const std::string& other : preset_names())
     if (method_of(other) == method &&

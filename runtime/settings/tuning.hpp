@@ -10,9 +10,8 @@ namespace cudp {
 /// optimizer (SGD, Adam, ...).
 double default_learning_rate(OptimizerKind optimizer);
 
-/// If the file or the flags choose another optimizer than a preset: removes from the preset the
-/// learning rate and the schedule, which were tuned for the preset's own optimizer. Returns the
-/// removed settings.
+/// Removes from a preset the learning rate and the schedule, if the file or the flags choose
+/// another optimizer than the preset, for which they were tuned. Returns the removed settings.
 Settings drop_tuning(Settings& preset, const Settings& file, const Settings& flags);
 
 /// The preset (tuned settings that come with the program) that a run uses, and which of its
@@ -29,10 +28,10 @@ struct PresetUse {
 /// a file or a flag replaced.
 std::string preset_line(const PresetUse& use, const TrainConfig& resolved);
 
-/// If the method needs other settings than those of the preset: returns a message with the values
-/// that were tuned for another method, and the flags to type. Returns "" if the preset's values
-/// suit the method, if the preset has settings for this method, or if `flags` or `file` set what
-/// the method needs.
+/// Returns a message for a method that needs other settings than those of the preset: the preset's
+/// values, which were tuned for another method, and the flags to type. Returns "" if the preset's
+/// values suit the method, if the preset has settings for this method, or if `flags` or `file` set
+/// what the method needs.
 std::string other_method_line(const PresetUse& use, const TrainConfig& resolved,
                               const Settings& file, const Settings& flags);
 

@@ -38,7 +38,8 @@ std::string read_all(int file) {
   }
 }
 
-/// Calls `work`. Returns the message of its exception, "" if it threw none, and the exit code.
+/// Calls `work`, and returns how it ended: the message of its exception ("" if it threw none) and
+/// the exit code.
 std::pair<std::string, Exit> outcome_of(const std::function<void()>& work) {
   try {
     work();

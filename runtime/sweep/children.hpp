@@ -37,7 +37,7 @@ class ChildProcesses {
   /// Waits until a child ends or this process receives an interrupt signal. Returns true if it
   /// received a signal.
   bool wait();
-  /// Sends SIGTERM to all children.
+  /// Sends SIGTERM to all child processes, so that they stop; a training stops with a checkpoint.
   void interrupt() const;
   /// Returns the child processes that have ended since the last call of this function.
   std::vector<EndedChild> ended();

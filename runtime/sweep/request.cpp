@@ -16,7 +16,7 @@
 namespace cudp {
 namespace {
 
-/// Maximum number of runs of a sweep.
+/// Maximum number of runs of a sweep: combinations of settings times repeats.
 constexpr std::size_t kMaxRuns = 100000;
 
 Value entry_value(const toml::node& node, const std::string& place) {

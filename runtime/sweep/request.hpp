@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-/// For each setting, by its key (such as "batch"), the list of values to try.
+/// Values to try for each setting. The map's key is the key of the setting, such as "batch".
 using SettingLists = std::map<std::string, std::vector<Setting>, std::less<>>;
 
 /// Flags of `cudp sweep` that concern the sweep as a whole (its folder, the number of processes,

@@ -67,7 +67,7 @@ class SharedData {
   /// Returns the public properties of the data of a training with this config, whether the data are
   /// in memory or not. Throws InputError if the data set or its schema cannot be read.
   DataFacts facts(const TrainConfig& config) const;
-  /// Returns the planned privacy cost of a training with each of these configs. Draws no noise and
+  /// Plans a training with each of the configs, and returns their privacy costs. Draws no noise and
   /// writes nothing. Reports notes and warnings about the first config only. If a training would
   /// fail before it releases anything, throws the error with which it would fail.
   std::vector<PlannedSpending> plan(const std::vector<TrainConfig>& configs,
@@ -81,9 +81,9 @@ class SharedData {
 /// Returns whether a training with this config may run on a CUDA device.
 bool may_use_cuda(const TrainConfig& config);
 
-/// Returns how many of these trainings to run at the same time, at least 1. asked: the number that
-/// the user set; if it is 0, returns the number of CPU cores divided by the number of threads of a
-/// training, but at most 8 if a training may use a CUDA device.
+/// Returns how many of the trainings with these configs run at the same time, at least 1. asked:
+/// the number that the user set; if it is 0, returns the number of CPU cores divided by the number
+/// of threads of a training, but at most 8 if a training may use a CUDA device.
 int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t asked);
 
 /// Makes a training in the folder config.out, or resumes the run that is already there. Called in a

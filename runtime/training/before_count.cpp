@@ -21,11 +21,11 @@ namespace {
 
 /// A very large noise multiplier, used in plans whose cost must not matter.
 constexpr double kPlentyOfNoise = 1024.0;
-/// Largest number of examples that the search considers for methods whose noise follows step sizes,
-/// as a multiple of the batch size.
+/// Largest number of examples that the search considers, as a multiple of the batch size, for
+/// methods whose noise depends on the step sizes of a schedule (see max_count()).
 constexpr double kMostBatches = 4096.0;
-/// Largest number of examples that the search considers. It considers fewer if a training had more
-/// than 2^22 steps.
+/// Largest number of examples that the search considers. It stops at a smaller number if trainings
+/// on more examples would have more than kMostSteps steps.
 constexpr double kMostExamples = 0x1p32;
 /// Largest number of steps of a training that the search considers.
 constexpr double kMostSteps = 0x1p22;
@@ -59,6 +59,8 @@ std::string budget_reason(const std::exception_ptr& refusal) {
   return "";
 }
 
+/// Makes privacy plans for possible numbers of examples, to find the numbers for which a training
+/// would exceed its budget.
 class Plans {
  public:
   Plans(const Experiment& e, double noise, const privacy::Ledger& counted)
@@ -70,8 +72,8 @@ class Plans {
     return refusal_of([&] { make(chosen(config, count), count, {}, 1.0); });
   }
 
-  /// If the plan fails for every number of examples that is tried: returns the exception for the
-  /// largest one. Otherwise returns null.
+  /// Returns the exception with which the privacy plan fails for the largest number of examples
+  /// that is tried, if it fails for all of them; otherwise null.
   std::exception_ptr refusal_of_all(const TrainConfig& config) const {
     const double batch = batch_of(config);
     std::exception_ptr reason;
@@ -84,7 +86,7 @@ class Plans {
   }
 
   /// Returns the range of numbers of examples for which --sigma must suffice. It begins at the
-  /// batch size, because a larger batch than the number of examples has an error of its own.
+  /// batch size, because a training with fewer examples than that is refused for another reason.
   Counts all_counts(const TrainConfig& config) const {
     const bool open = chosen(config, kMostExamples).batch != config.batch;
     return {open ? kTableBatches : batch_of(config), max_count(config)};
@@ -186,7 +188,8 @@ class Plans {
   }
 
   /// Makes a worst-case plan; throws if it exceeds the budget. First tries the faster, looser Renyi
-  /// bound with 99 % of epsilon, which suffices unless the budget is almost spent.
+  /// bound with 99 % of epsilon, which suffices unless the budget is almost spent. epoch_steps:
+  /// number of steps per epoch; nullopt to compute it from the number of examples.
   void make_worst(const Worst& worst, std::optional<std::uint64_t> epoch_steps) {
     ++plans_;
     TrainConfig quick = worst.config;

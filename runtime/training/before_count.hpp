@@ -4,10 +4,11 @@
 
 namespace cudp {
 
-/// For a training whose number of examples is private: checks the settings before that number is
-/// released with noise, because the privacy spent on it would be wasted if the training could not
-/// start then. Throws if the training exceeds the budget whatever the number is; if --sigma is set,
-/// throws if it exceeds the budget for some number. Depends on public settings only.
+/// Checks the settings of a training whose number of examples is private, before that number is
+/// released with noise: if the training failed only after the release, the privacy spent on it
+/// would be wasted. Throws the InputError or BudgetError that the training method would throw after
+/// the release, if the training exceeds the budget whatever the number is or, with --sigma, if it
+/// does for some number. Depends on public settings only.
 ///
 /// A value of --sigma that passes stays within the budget for every number of examples from the
 /// batch size (from 25 if the batch size is chosen automatically for a table) up to 2^32, or up to
@@ -16,8 +17,7 @@ namespace cudp {
 /// setting that the method computes from that number.
 ///
 /// noise: standard deviation of the noise on the number, > 0. counted: ledger of the run, with the
-/// charge for releasing the number. Throws the InputError or BudgetError that the training method
-/// would throw after the release.
+/// charge for releasing the number.
 void check_before_count(const Experiment& experiment, double noise, const privacy::Ledger& counted);
 
 }  // namespace cudp

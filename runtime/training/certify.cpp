@@ -50,8 +50,8 @@ Certificate::TestSet test_set(const TrainConfig& config, const DataSplit& data) 
                              : Certificate::TestSet::private_rows;
 }
 
-/// Makes the parts that all certificates have in common. more_unsafe: reasons of the method against
-/// publishing the model.
+/// Makes the parts that all certificates of runs have in common. more_unsafe: the method's reasons
+/// not to publish the model.
 Certificate fill(Status status, const Experiment& e, const TrainingSize& size,
                  privacy::Promise promise, const std::vector<std::string>& more_unsafe) {
   const TrainConfig& config = e.config;

@@ -13,7 +13,7 @@
 namespace cudp {
 namespace {
 
-/// Number of accountant results kept in the cache that several trainings share.
+/// Capacity of the cache of accountant results that several trainings share.
 constexpr std::size_t kResults = 4096;
 
 /// Returns whether a training with this config certainly runs on the CPU.

@@ -22,8 +22,8 @@ struct LoadedData {
 /// memory, never of a config file. The member `loaded` is null if the training reads files.
 struct DataInUse {
   std::shared_ptr<LoadedData> loaded;
-  /// If true, the training moves the data out of `loaded`, because no other training of this
-  /// process will need the data. If false, it copies them.
+  /// Whether the training moves the data out of `loaded`, because no other training of this process
+  /// will need them. If false, it copies them.
   bool takes = false;
 };
 

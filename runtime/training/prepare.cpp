@@ -38,7 +38,8 @@
 namespace cudp {
 namespace {
 
-/// Names of models in other packages, such as scikit-learn, and cudp's names.
+/// Names of models in other packages, such as scikit-learn, each with the name that cudp has for
+/// the model. An error message on an unknown model suggests these.
 constexpr Synonym kModels[] = {
     {"logreg", "logistic"},
     {"logistic-regression", "logistic"},
@@ -89,8 +90,8 @@ Device device_for(const MethodEntry& method, Device asked) {
   return Device::cpu;
 }
 
-/// Returns the device of this rank, among those of its node. Throws InputError if several ranks
-/// would share a device without --share-device.
+/// Returns the device on which this rank (process) trains: the ranks of a node use its CUDA devices
+/// in turn. Throws InputError if several ranks would share a device without --share-device.
 Device device_of_rank(Device device, bool may_share, const Ranks& ranks) {
   if (ranks.alone() || device == Device::cpu) return device;
   const auto devices = static_cast<int>(cuda_devices().size());
@@ -130,8 +131,8 @@ class BackendChoice {
   /// exist.
   Backend get() { return chosen_.get(); }
 
-  /// Waits 20 ms for the backend. If opening it has failed by then, throws, so that the user need
-  /// not wait for the data.
+  /// Waits 20 ms for the backend, and throws the error with which opening it failed, if it has
+  /// failed by then. So the user need not wait for the data to see that error.
   void rethrow_if_refused() {
     if (chosen_.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) return;
     chosen_ = made_up(chosen_.get());
@@ -242,8 +243,9 @@ void take_public_weights(Experiment& e, const PublicWeights* stored, Reporter& r
   for (const std::string& note : e.initial->notes) reporter.info(note);
 }
 
-/// Returns the name of a setting that needs all rows in memory, for a message; "" if there is none:
-/// then training steps copy the rows that they draw, and all others may stay in a file.
+/// Returns the setting because of which all rows must be in memory, as text for a message. Returns
+/// "" if there is none: rows may then stay in a file, from which each step copies those that it
+/// draws.
 std::string in_memory_part(const TrainConfig& config, const MethodEntry& method) {
   if (method.linear_model) return "--method " + method.name;
   if (config.features != Features::none)
@@ -253,8 +255,8 @@ std::string in_memory_part(const TrainConfig& config, const MethodEntry& method)
   return "";
 }
 
-/// Returns the nearest existing folder above a run's folder: it is on the disk where the run will
-/// be.
+/// Returns the folder that decides on which disk a run will be: the nearest existing one above the
+/// run's folder.
 std::filesystem::path folder_above(const std::string& run) {
   std::error_code error;
   std::filesystem::path folder = std::filesystem::absolute(run.empty() ? "runs" : run, error);

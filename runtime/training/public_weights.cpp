@@ -120,8 +120,8 @@ class WeightFile {
   std::vector<std::string> used_;
 };
 
-/// For each LSTM, adds the file's second bias to the first one, because cudp's LSTM has only one
-/// bias.
+/// Adds the second bias that a file has for an LSTM to the first one, for each LSTM of the network,
+/// because cudp's LSTM has only one bias.
 void add_second_biases(WeightFile& file, const Network& network, std::vector<float>& values) {
   constexpr std::string_view kSecond = ".bias_hh";
   for (const ParameterTensor& zero : network.zeros) {
@@ -133,7 +133,8 @@ void add_second_biases(WeightFile& file, const Network& network, std::vector<flo
   }
 }
 
-/// If cudp trained the weights in the file, returns a description of that training; otherwise "".
+/// Returns a description of the training in which cudp made the weights of a file; "" if cudp did
+/// not make them.
 std::string own_training(const WeightFile& file, const std::string& path) {
   const std::string* const dataset = file.metadata("dataset");
   if (dataset == nullptr || file.metadata("model") == nullptr) return "";

@@ -35,16 +35,16 @@ std::vector<std::string> tensors_of_layers(const Network& network, const std::ve
 /// tensor has another shape than in the model, or if a frozen tensor is missing.
 PublicWeights start_from_public_weights(const FineTuning& settings, Network& network);
 
-/// For a run that is resumed: freezes the same layers of `network` as when the run started.
-/// weights: pre-trained weights, with those of frozen layers, from the run's checkpoint.
+/// Freezes the layers of `network` that were frozen when the run started, for a run that is
+/// resumed. weights: pre-trained weights, with those of frozen layers, from the run's checkpoint.
 void freeze_again(const FineTuning& settings, const PublicWeights& weights, Network& network);
 
 /// Returns the SHA-256 digest of a file, hexadecimal. Throws InputError if the file cannot be read.
 std::string digest_of_file(const std::string& path);
-/// Returns the SHA-256 digest of the bytes of these numbers, hexadecimal.
+/// Returns the SHA-256 digest of the bytes of a list of numbers, hexadecimal.
 std::string digest_of(const std::vector<float>& numbers);
 
-/// If a run of cudp released the file of weights: returns the folder of that run. Returns "" if
+/// Returns the folder of the cudp run that released this file of weights; "" if no run did, i.e. if
 /// there is no certificate next to the file. path: path of the file.
 std::string run_of_weights(const std::string& path);
 

@@ -12,7 +12,7 @@ namespace cudp {
 struct RankCommand {
   enum class Kind : std::uint64_t {
     introduce,  ///< other ranks receive the Introduction that follows the command
-    /// other ranks receive a key, and compute authentication codes of their data under it
+    /// The other ranks receive a key, and compute authentication codes of their data under it.
     block_tags,
     begin,         ///< Training::begin
     resume,        ///< Training::resume, from a state that follows

@@ -27,8 +27,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// kChunkSeconds: intended duration of one call of Method::train, short enough for the progress bar
-/// and signals. kCheckpointSeconds: time between two checkpoints, the most that a crash loses. Both
-/// in seconds.
+/// and for signals [seconds]. kCheckpointSeconds: time between two checkpoints, so the most
+/// training time that a crash loses [seconds].
 constexpr double kChunkSeconds = 0.25;
 constexpr double kCheckpointSeconds = 20.0;
 
@@ -355,7 +355,8 @@ std::optional<Evaluation> Training::evaluate() {
   return evaluation_of(answers())();
 }
 
-/// One call of Training::advance(): the loop over steps, with the speed measured so far.
+/// Implementation of one call of Training::advance(): the loop over steps, with the speed measured
+/// so far.
 class Training::Loop {
  public:
   explicit Loop(Training& training)
@@ -416,8 +417,8 @@ class Training::Loop {
     return seconds_ > 0.0 ? static_cast<double>(steps_taken_) / seconds_ : 0.0;
   }
 
-  /// Returns the number of steps that take about `seconds`, at least one; returns `first` before
-  /// the speed is known.
+  /// Returns the number of steps that take about `seconds` at the speed measured so far, at least
+  /// one; returns `first` before the speed is known.
   std::uint64_t steps_in(double seconds, std::uint64_t first) const {
     if (steps_taken_ == 0) return first;
     return static_cast<std::uint64_t>(std::clamp(seconds * steps_per_second(), 1.0, 1e9));

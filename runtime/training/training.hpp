@@ -76,8 +76,8 @@ class Training {
                                           bool same_key,
                                           ReleaseObserver* release_observer = nullptr);
 
-  /// For a run whose random key was lost: charges the privacy cost of the steps that will be
-  /// repeated with new noise once more. Throws BudgetError if the budget does not suffice.
+  /// Charges the privacy cost of the steps that will be repeated with new noise a second time.
+  /// Called if the run's random key was lost. Throws BudgetError if the budget does not suffice.
   void charge_again();
 
   /// Trains until the last step, or until the observer's function interrupts() returns true. Throws
@@ -153,8 +153,9 @@ class Training {
   /// Adds a line of metrics for the current step, unless there is one for this step already.
   void measure_once();
   void measure();
-  /// Returns the line of metrics `row`, with its epsilon raised to the budget of the test figures
-  /// of held-out rows if it is smaller than that. Returns `row` unchanged if no rows are held out.
+  /// Returns a line of metrics whose epsilon also covers the test figures of held-out rows: the
+  /// larger of row.epsilon and the budget of these figures. Returns `row` unchanged if no rows are
+  /// held out.
   MetricsRow with_holdout(MetricsRow row) const;
   /// Appends lines whose values are all computed to the training's metrics, and reports them to the
   /// observer.
@@ -162,9 +163,8 @@ class Training {
   /// Returns the current model's outputs (logits) for the test set, together with the labels or
   /// targets of the test examples.
   Predictions answers();
-  /// Returns a function that computes the metrics of these predictions on the test set. The
-  /// function has its own copy of the predictions, so another thread may call it while the training
-  /// continues.
+  /// Returns a function that computes all metrics from predictions for the test set. It has its own
+  /// copy of the predictions, so another thread may call it while the training continues.
   std::function<Evaluation()> evaluation_of(Predictions predictions) const;
 
   Experiment experiment_;

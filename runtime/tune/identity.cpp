@@ -19,7 +19,8 @@ std::string digest_of(const std::string& text) {
   return sha256_of({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
 }
 
-/// Returns all settings of a candidate as text, in which settings without effect are reset.
+/// Returns all settings of a candidate as one text, whose digest shows whether they have changed.
+/// The data folder is left out if it has no effect.
 std::string settings_text(TrainConfig config) {
   // The folder of data is the working directory's if none is given, and tables do not use it.
   const auto& text = config.of<TextOptions>();

@@ -42,7 +42,7 @@ std::string tuned_metrics(const std::string& text, double epsilon) {
   return encode_metrics(rows);
 }
 
-/// Returns the settings (`text`) with `tuned = true` added.
+/// Adds `tuned = true` to the text of a settings file, and returns the result.
 std::string tuned_settings(const std::string& text) {
   TrainConfig config;
   apply_settings(parse_settings(text, RunFolder::kConfig), config);

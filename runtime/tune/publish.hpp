@@ -13,7 +13,8 @@ struct SelectedTraining {
   privacy::Certificate::Tuning tuning;
   double delta = 0.0;            ///< delta of the whole tuning
   double charged_epsilon = 0.0;  ///< epsilon, at `delta`, that was charged for the tuning
-  /// the selected training's values of the settings in which candidates differ
+  /// Values that the selected training has for the settings in which the candidates differ, as
+  /// text.
   std::string settings;
   std::string score_name;
   std::string score;

@@ -95,7 +95,7 @@ void check_resolved(const SettingLists& lists, const std::vector<SweepCell>& cel
   }
 }
 
-/// Returns the number rounded to two significant digits.
+/// Returns a number, rounded to two significant digits.
 double rounded(double x) { return std::strtod(fmt::format("{:.1e}", x).c_str(), nullptr); }
 
 std::vector<Setting> multiples(double x, std::initializer_list<double> factors) {

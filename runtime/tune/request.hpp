@@ -83,8 +83,8 @@ TuneSettings tune_settings(const TuneRequest& request);
 std::vector<SweepCell> candidates_of(const TuneSettings& settings, double epsilon, double delta,
                                      std::vector<std::string>& notes);
 
-/// For a tuning in which the user gave no setting several values: adds the lists of values that are
-/// tried by default for the training method. base: config of a training with the user's settings.
+/// Adds the lists of values that are tried by default for the training method, in a tuning in which
+/// the user gave no setting several values. base: config of a training with the user's settings.
 /// is_table: whether the data are a table. Throws InputError if the method has no default lists.
 void add_default_grid(const TrainConfig& base, bool is_table, TuneSettings& settings);
 

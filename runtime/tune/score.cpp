@@ -7,7 +7,7 @@
 namespace cudp {
 namespace {
 
-/// Rank of a training without a score, below all others.
+/// Rank of a training that has no score: below all others.
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
 Score ranked(std::string name, double value, bool less_is_better) {

@@ -24,7 +24,7 @@ namespace {
 /// Maximum size of the random examples on which trainings are timed [bytes].
 constexpr double kMaxBytes = 1 << 28;
 
-/// Observer that interrupts a training after some time.
+/// Observer that makes a training stop after a given time.
 class Stopwatch : public TrainingObserver {
  public:
   explicit Stopwatch(double seconds) : seconds_(seconds) {}

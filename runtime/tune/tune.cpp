@@ -51,15 +51,16 @@ constexpr const char* kScores = "scores.json";
 /// of examples.
 constexpr std::uint64_t kSplitKey = std::uint64_t{1} << 63;
 constexpr std::uint64_t kCount = kSplitKey + 1;
-/// Settings that change the duration of a training only through its number of steps, or not at all.
+/// Settings on which the duration of a training depends only through its number of steps, or not at
+/// all. Candidates that differ in nothing else are timed together.
 constexpr std::string_view kNoTime[] = {"lr",           "clip",     "epochs",       "steps",
                                         "momentum",     "beta1",    "beta2",        "weight-decay",
                                         "schedule",     "final-lr", "warmup",       "decay-every",
                                         "decay-factor", "ema",      "class-weights"};
-/// Duration of the measurement of one candidate's speed [seconds].
+/// Time for which one candidate's training is run to measure its speed [seconds].
 constexpr double kTimedSeconds = 0.2;
-/// Maximum number of candidates that are timed. Only candidates that differ in settings other than
-/// kNoTime are timed separately.
+/// Maximum number of candidates whose speed is measured. Candidates that differ only in settings
+/// without effect on the time of a step (kNoTime) are measured together.
 constexpr std::size_t kMaxTimed = 16;
 /// Name of the field in tuning.json with the noisy number of examples.
 constexpr const char* kNoisySize = "noisy_size";

@@ -57,9 +57,9 @@ struct TuneResult {
 ///   private/scores.json their scores
 class Tune {
  public:
-  /// Reads the files of an interrupted tuning from the folder that the request names, if it has
-  /// one. Writes nothing. Throws InputError if the request is not valid, or if the folder has a
-  /// tuning with other settings.
+  /// Reads the request and, if it names the folder of an interrupted tuning, that tuning's files.
+  /// Writes nothing. Throws InputError if the request is not valid, or if the folder has a tuning
+  /// with other settings.
   Tune(TuneRequest request, Reporter& reporter);
 
   /// Returns whether the folder has a finished tuning.
@@ -124,7 +124,9 @@ class Tune {
   /// Returns the data in memory that the trainings of all candidates share; null if they share no
   /// data.
   std::shared_ptr<LoadedData> data() const;
-  /// Returns whether a single noisy number of examples can be released for all trainings together.
+  /// Returns whether one noisy number of examples can be released for all trainings together: if
+  /// their data are shared and the number is private, and no candidate's method counts that release
+  /// in its own proof (MethodEntry::counts_in_its_proof).
   bool counts_once() const;
   void load_stored();
   /// Throws InputError if the interrupted tuning in the folder began with another budget, or with
@@ -151,7 +153,8 @@ class Tune {
   Drawn draw(std::size_t run) const;
   TrainConfig config_of(std::size_t run) const;
   void finish();
-  /// Throws BudgetError if a training of this tuning lost its random key. number: number of
+  /// Throws BudgetError if a training of this tuning lost its random key and continued with another
+  /// one. Nothing is released then, and the whole budget counts as spent. number: number of
   /// trainings.
   void check_keys(std::uint64_t number) const;
 
@@ -162,13 +165,13 @@ class Tune {
   std::vector<SweepCell> candidates_;
   std::vector<PlannedSpending> spendings_;  ///< [candidates], planned privacy costs
   std::filesystem::path folder_;
-  /// whether the folder exists already, so that its plan and its key are used
+  /// Whether the folder exists already, so that its plan and its key are used.
   bool stored_ = false;
   std::string data_tag_;
   std::optional<SharedKey> key_;
   /// Noisy number of examples that all trainings share; nullopt unless has_count().
   std::optional<CountInUse> count_;
-  /// noisy number of examples that was released; nullopt before
+  /// Noisy number of examples that was released; nullopt before its release.
   std::optional<double> stored_count_;
   SharedData data_;
   DataFacts facts_;  ///< about the data of all candidates

@@ -15,11 +15,12 @@ namespace {
 
 /// First bytes of a PNG file.
 constexpr std::string_view kSignature = "\x89PNG\r\n\x1a\n";
-/// Kinds of PNG chunks that may occur besides IHDR, IDAT and IEND, each at most once, with their
-/// largest sizes [bytes]. All are too small to hide a text.
+/// Kinds of PNG chunks that a picture may have in addition to IHDR, IDAT and IEND, each at most
+/// once, with their maximum sizes [bytes]. They are too small to hide a text in.
 constexpr std::pair<std::string_view, std::size_t> kOthers[] = {
     {"PLTE", 768}, {"tRNS", 256}, {"bKGD", 6}, {"sBIT", 4}, {"gAMA", 4}, {"pHYs", 9}};
-/// Size of the content of the chunk IHDR [bytes].
+/// Size of the content of IHDR, the chunk at the start of a PNG file that describes the picture
+/// [bytes].
 constexpr std::size_t kHeaderSize = 13;
 constexpr std::uint32_t kMaxSide = 16384;  // [pixels]
 

@@ -22,8 +22,9 @@ namespace {
 
 using FileJson = nlohmann::ordered_json;
 
-/// Returns the JSON text in the form in which the program writes it; keys keep their order. "" if
-/// it is not JSON.
+/// Formats a JSON text as the program writes it, without changing the order of keys; returns "" if
+/// the text is not JSON. A file with other bytes than the result contains more than the program
+/// writes.
 std::string written_json(const std::string& text) {
   const FileJson json = FileJson::parse(text, nullptr, false);
   if (json.is_discarded()) return "";

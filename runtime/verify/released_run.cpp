@@ -42,7 +42,7 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// File that states why a run must not be released.
+/// Name of the file in release/ that states why a run must not be released.
 constexpr const char* kNote = "NOT-FOR-RELEASE.txt";
 constexpr const char* kPages[] = {kReportPage, kPrivacyText, kModelCard};
 

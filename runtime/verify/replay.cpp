@@ -38,8 +38,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Replaces a file name without a folder, or with "./" alone, by its path in the data folder, if
-/// the file exists there.
+/// Replaces the name of a file by its path in the data folder, if the name has no folder, or "./"
+/// alone, and the file exists there.
 void find_file(std::string& name, const std::string& data_dir) {
   std::error_code ignored;
   const fs::path file(name);
@@ -104,8 +104,9 @@ class ReplayFolder {
   fs::path path_;
 };
 
-/// If the run's model is not a built-in one, writes its layers, which the model's file has as TOML,
-/// to a file in `folder` and sets the config's model to it.
+/// Makes the model of the replayed run available: if it is not a built-in one, writes its layers,
+/// which the model's file has as TOML, to a file in `folder`, and sets the config's model to that
+/// file.
 void find_model(TrainConfig& c, const ReleasedRun& run, const fs::path& folder) {
   if (!c.model.ends_with(".toml")) return;
   const std::string source = run.model().string();
@@ -115,7 +116,8 @@ void find_model(TrainConfig& c, const ReleasedRun& run, const fs::path& folder) 
   c.model = model.string();
 }
 
-/// Returns whether a JSON pointer is `entry`, or points to something inside of it.
+/// Returns whether a JSON pointer is equal to the pointer `entry`, or points to something inside of
+/// it.
 bool is_under(std::string_view pointer, std::string_view entry) {
   return pointer == entry || (pointer.starts_with(entry) && pointer[entry.size()] == '/');
 }
@@ -128,8 +130,9 @@ std::string value_at(const Json& certificate, const std::string& pointer) {
   return text;
 }
 
-/// Makes a replay divide its budget like the released training of a tuning, in which the noisy
-/// number of examples had a part of the tuning's budget. Does nothing for other runs.
+/// Makes a replay of the released training of a tuning divide its budget as that training did, in
+/// which the noisy number of examples had a part of the tuning's budget. Does nothing for other
+/// runs.
 void share_count(const privacy::Certificate& stated, TrainConfig& config) {
   if (!stated.tuning || !stated.tuning->count) return;
   config.of<KeysInUse>().count =

@@ -22,14 +22,15 @@ struct ReplaySettings {
   std::int64_t threads = 0;
 };
 
-/// Result of training a released run again.
+/// Result of a replay (training a released run again): what was found when it was checked.
 struct ReplayVerdict {
   verify::Verdict transcript;  ///< result of checking the replay against its own certificate
   /// Differences between the certificates of run and replay in fields that should be equal.
   std::vector<std::string> differences;
   std::int64_t seed = 0;  ///< seed from which the replay's random key was derived
-  /// Whether the number of training examples is private. How many releases the replay made then
-  /// tells something of it, because the noise of the replay's number follows from the seed.
+  /// Whether the number of training examples is private. The number of releases in the replay must
+  /// then not be shown: it depends on a noisy number of examples whose noise follows from the seed,
+  /// so it would reveal something about the true number.
   bool size_is_private = false;
 };
 

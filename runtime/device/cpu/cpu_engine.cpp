@@ -33,6 +33,9 @@ constexpr std::int64_t kParameterRange = std::int64_t{16} * 256;
 
 std::int64_t ranges(std::int64_t n, std::int64_t range) { return (n + range - 1) / range; }
 
+/// Engine on the CPU. Each thread has a Worker that computes the sum of the contributions of some
+/// of the batch's examples as integers; the threads' sums, noise and the update are then combined
+/// by ranges of parameters. No result depends on the number of threads.
 class CpuEngine final : public Engine {
  public:
   CpuEngine(const Network& network, const EngineSettings& settings)
@@ -367,7 +370,8 @@ class CpuEngine final : public Engine {
     }
   }
 
-  /// Returns the sum as multiples of its grid, in the order of the parameters.
+  /// Returns the batch's sum of contributions as integers, multiples of its grid, in the order of
+  /// the network's parameters. (sum_ has the order of the packed weights.)
   std::vector<std::int64_t> sums() const {
     std::vector<std::int64_t> all;
     all.reserve(network_.parameter_count);
@@ -427,8 +431,8 @@ class CpuEngine final : public Engine {
     }
   }
 
-  /// A range of parameters, from the end of the previous Rate to `end`, and the factor of their
-  /// learning rate.
+  /// A range of parameters whose learning rate has the same factor, `scale`. It begins where the
+  /// range before it in rates_ ends, and ends before parameter `end`.
   struct Rate {
     std::int64_t end = 0;
     float scale = 1.0f;
@@ -471,14 +475,16 @@ class CpuEngine final : public Engine {
   std::optional<BatchDraws> draws_;       ///< of the examples of train_
   std::unique_ptr<RowsAhead> ahead_;      ///< null: batches are not read ahead
   std::span<const std::uint32_t> batch_;  ///< the current step's examples, ascending
-  /// Data set from which the current step reads its examples, and their indices there.
+  /// Data set from which the current step reads its examples: train_, or a copy of the batch's rows
+  /// that was read from a file. batch_examples_ has the examples' indices in it.
   const Dataset* batch_data_ = nullptr;
   std::span<const std::uint32_t> batch_examples_;
   TrainState state_;
   std::optional<PackedCoordinates> coordinates_;
   AlignedVector<float> packed_;
   AlignedVector<float> transposed_;
-  /// Packed sum as multiples of its grid, followed by the step's statistics.
+  /// Sum of the batch's contributions as integers, multiples of its grid, in the order of the
+  /// packed weights (Storage::packed). The step's statistics follow: Diagnostics::kWords integers.
   AlignedVector<std::int64_t> sum_;
   std::vector<float> released_;
   std::vector<ExampleRecord> records_;

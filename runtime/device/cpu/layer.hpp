@@ -14,10 +14,11 @@ namespace cudp::cpu {
 class Workspace;
 struct Coordinates;
 
-/// Array to which a layer's gradients are added, with Storage::packed elements in the order of the
-/// packed weights. If `plain` is null, the array is `units`: each number of a clipped gradient
-/// is multiplied by inverse_grid, rounded to an integer, and added. Otherwise it is `plain`:
-/// unrounded floats are added, for the gradient of a single example.
+/// Array to which a layer's gradients are added, in the order of the packed weights
+/// (Storage::packed elements). For the sum over a batch it is `units`: each number of a clipped
+/// gradient is multiplied by inverse_grid, rounded to an integer, and added. For the gradient of a
+/// single example it is `plain`, which is then not null: floats are added without rounding to
+/// integers.
 struct GradientSum {
   std::int32_t* units = nullptr;
   float inverse_grid = 0.0f;  ///< 1 / grid, a power of two
@@ -27,9 +28,9 @@ struct GradientSum {
 /// Maximum number of examples that a thread processes at once.
 inline constexpr int kMaxChunk = 64;
 
-/// The lengths of arrays are padded to a multiple of this many floats, the widest SIMD register.
+/// Number of floats in the widest SIMD register. Arrays are padded to a multiple of this length.
 inline constexpr int kColumnBlock = 16;
-/// Returns n, rounded up to a multiple of kColumnBlock.
+/// Returns the padded length of an array of n floats: n, rounded up to a multiple of kColumnBlock.
 inline std::int64_t padded(std::int64_t n) {
   return (n + kColumnBlock - 1) / kColumnBlock * kColumnBlock;
 }
@@ -43,7 +44,8 @@ std::int32_t narrow(std::int64_t n);
 struct CpuEdge {
   ImageLayout layout;
   std::int64_t value = 0;  ///< offset of the values in one example's activations
-  /// Offset of their gradients, in one of the two arrays of gradients (keeps_gradients).
+  /// Offset of the gradients with respect to these activations: in the array for all examples in
+  /// process if keeps_gradients is set, otherwise in the one for the current example.
   std::int64_t gradient = 0;
   /// Whether the gradients of these activations are stored for all examples that a thread processes
   /// at once; otherwise only for the current example.
@@ -83,8 +85,8 @@ struct Storage {
   std::vector<std::int32_t> packed_offset;
   std::vector<std::int32_t> transposed_offset;
 
-  /// Adds n floats to `size`, one of the sizes above. Returns the offset of the first of these
-  /// floats.
+  /// Reserves n floats in an array whose size is `size`, a member of this struct: increases `size`
+  /// by n. Returns the offset of the first of these floats.
   static std::int64_t reserve(std::int64_t& size, std::int64_t n) {
     const std::int64_t first = size;
     size += n;
@@ -117,8 +119,8 @@ class CpuLayer {
 
   // Properties of a layer from which build_layout() chooses the layout.
 
-  /// Whether this layer is computed for one example after the other, as are then all layers before
-  /// it, so that an example's activations stay in the first-level cache. The layers after the last
+  /// Whether the layer must process one example after another. All layers before it then do so,
+  /// too, so that an example's activations stay in the first-level cache. The layers after the last
   /// such layer process all examples of the thread together, so that weights are read once for many
   /// examples.
   virtual bool runs_per_example() const { return false; }
@@ -133,8 +135,9 @@ class CpuLayer {
   /// Whether gradient() reads a result of this layer's backward(). If so, backward() is called even
   /// for the first layer with parameters, whose input needs no gradient.
   virtual bool needs_backward() const { return false; }
-  /// Minimum number of examples that a thread should process at once. With fewer, the layer's
-  /// matrix products would have too few rows to be fast. The largest number of all layers counts.
+  /// Minimum number of examples that a thread should process at once for this layer; with fewer,
+  /// its matrix products would have too few rows to be fast. A network uses the maximum over its
+  /// layers.
   virtual int min_in_flight() const { return 4; }
   /// Width of the border of zeros [pixels] that the layer needs around its input image in memory,
   /// e.g. the padding of a convolution.
@@ -178,13 +181,15 @@ class CpuLayer {
   /// may be NaN.
   virtual void add(Workspace&, int, int, const GradientSum& sum) const { (void)sum; }
 
-  /// For coordinate-wise clipping, which clips (gradient - m) / scale: returns the sum of (m /
-  /// scale)^2 over the layer's parameters. That part of the squared norm is the same for all
-  /// gradients. Layers that compute the norm from the whole gradient do not need it and return 0.
+  /// Returns the part of the squared gradient norm that is the same for all examples with
+  /// coordinate-wise clipping, which clips (gradient - m) / scale: the sum of (m / scale)^2 over
+  /// the layer's parameters. Returns 0 for layers that compute the norm from the whole gradient and
+  /// do not need this part.
   virtual double coordinate_shift(const Coordinates&) const { return 0.0; }
 
  protected:
-  /// Computes the layer's index tables, and reserves its parts of the arrays.
+  /// Computes the layer's index tables, and reserves its part of each array that Storage describes.
+  /// Called once, by lay_out(). The default is for layers that need neither.
   virtual void reserve(Storage&) {}
 
   const CpuEdge& in() const { return site_.in; }

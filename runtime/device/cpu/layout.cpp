@@ -61,11 +61,11 @@ class LayoutBuilder {
     }
   }
 
-  /// Adds the edge to which layer number `maker` writes its output, of shape `s`. The border is as
-  /// wide as the layer that reads the edge requires; layers that work in place (overwrite their
-  /// input) do not count as readers. Channels are padded to whole SIMD registers, except for an
-  /// input that the first layer reads unpadded. is_sequence: whether the output has one entry per
-  /// word of a text.
+  /// Adds an edge: the array of activations, of shape `s`, to which layer number `maker` writes its
+  /// output. Its border of zeros is as wide as the layer that reads the edge requires; layers that
+  /// work in place (overwrite their input) do not count as readers. Channels are padded to whole
+  /// SIMD registers, except for an input that the first layer reads unpadded. is_sequence: whether
+  /// the output has one entry per word of a text.
   void add_edge(const Shape& s, bool is_sequence, std::size_t maker) {
     const auto& layers = l_.layers;
     std::size_t reader = maker + 1;
@@ -84,8 +84,9 @@ class LayoutBuilder {
     l_.edges.push_back(e);
   }
 
-  /// Assigns the offsets of gradients. Those of edges after first_together, and of the logits, are
-  /// kept for every example in flight; the others are shared by all examples.
+  /// Assigns the offsets of the gradients with respect to activations. Gradients of the logits, and
+  /// of edges after first_together, are stored for every example in process; all others only for
+  /// the current example.
   void place_gradients() {
     for (std::size_t i = l_.first_together; i < sites_.size(); ++i) {
       l_.edges[sites_[i].in].keeps_gradients = true;
@@ -97,8 +98,8 @@ class LayoutBuilder {
           e.keeps_gradients ? l_.storage.kept_gradients : l_.storage.gradients, e.size());
   }
 
-  /// Lists the ranges of the edge e that no layer writes: before the first row of an image, between
-  /// rows, and after the last one. They must stay zero.
+  /// Lists the ranges of edge e that no layer writes, so that they must be set to zero: the parts
+  /// before the first row of an image, between rows, and after the last one.
   void add_zeros(const CpuEdge& e) {
     const ImageLayout& l = e.layout;
     const auto add = [&](std::int64_t first, std::int64_t end) {

@@ -28,8 +28,7 @@ struct CpuLayout {
   std::vector<std::unique_ptr<CpuLayer>> layers;  ///< the input, then the network's layers
   /// Parts of an example's activations that layers expect to be zero and that no layer writes:
   /// borders of images, padding channels of the input, and padding at the end of an array. They are
-  /// cleared before the forward pass of every example, so that nothing depends on what the memory
-  /// contained before.
+  /// set to zero before the forward pass of every example.
   std::vector<ValueRange> zeros;
   std::size_t first_together = 0;    ///< first layer that processes all examples in flight together
   std::size_t first_parametric = 0;  ///< first layer that is trained; backward stops there

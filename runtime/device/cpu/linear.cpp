@@ -16,6 +16,8 @@ namespace {
 constexpr std::int64_t kRange =
     128;  // tiles of 16 examples that a thread takes at a time: 2,048 examples
 
+/// LinearEngine on the CPU. It keeps all examples as tiles of 16, and copies those of a batch to
+/// other tiles. Threads add integers, so results do not depend on their number.
 class CpuLinearEngine final : public LinearEngine {
  public:
   CpuLinearEngine(const Dataset& train, Loss loss, double max_examples, int threads,
@@ -130,7 +132,7 @@ class CpuLinearEngine final : public LinearEngine {
     along_ = AlignedVector<float>(slots);
   }
 
-  /// Gives each thread `count` sums of value 0.
+  /// Makes `count` partial sums for each thread, all 0.
   void clear(int count) {
     const std::size_t each = static_cast<std::size_t>(count) * kTile;
     totals_.assign(static_cast<std::size_t>(team_.size()), std::vector<double>(each, 0.0));

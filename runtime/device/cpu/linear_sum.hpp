@@ -42,23 +42,23 @@ class LinearSum {
               std::int64_t* sum, Diagnostics* diagnostics);
 
  private:
-  /// Sums of one thread. `units` are 32-bit sums of the current group of examples, `totals` 64-bit
-  /// sums of all groups. Both consist of three arrays, each padded to a multiple of 16. The first
-  /// has the sums of the weights' gradients, [features + 1]. The second, from first_number_ on, has
-  /// the sums for features that table rows in compact form (CodedRows) store as numbers. The third,
-  /// from bias_ on, has the sum of the bias's gradient.
+  /// Partial sums of the gradients that one thread adds. `units` are 32-bit sums of the current
+  /// group of examples, `totals` 64-bit sums of all groups. Both consist of three arrays, each
+  /// padded to a multiple of 16. The first has the sums of the weights' gradients, [features + 1].
+  /// The second, from first_number_ on, has the sums for features that table rows in compact form
+  /// (CodedRows) store as numbers. The third, from bias_ on, has the sum of the bias's gradient.
   struct Part {
     AlignedVector<std::int32_t> units;
     AlignedVector<std::int64_t> totals;
   };
 
-  /// Chooses the layout of the threads' sums and copies the weights. coded: description of table
-  /// rows in compact form; empty if rows are stored as floats or bytes. parameters: [d], weights
-  /// and bias.
+  /// Prepares the sum of a batch: chooses the layout of the threads' partial sums, and copies the
+  /// weights. coded: description of table rows in compact form; empty if rows are stored as floats
+  /// or bytes. parameters: [d], weights and bias.
   void prepare(const CodedRows& coded, std::span<const float> parameters);
-  /// Adds the clipped gradients of one group of examples, described by `of`, to a thread's 32-bit
-  /// sums. coded: description of table rows in compact form; empty if rows are stored as floats or
-  /// bytes. units: the thread's sums.
+  /// Adds the clipped gradients of one group of examples to a thread's 32-bit sums. coded:
+  /// description of table rows in compact form; empty if rows are stored as floats or bytes. of:
+  /// the examples, and how they are clipped. units: the thread's sums.
   void add(const Dataset& data, const CodedRows& coded, const LinearExamples& of,
            std::int32_t* units) const;
   /// Adds up the sums of all threads, writes the result to `sum`, and sets the threads' sums to 0.
@@ -72,14 +72,15 @@ class LinearSum {
   std::int64_t first_number_ = 0;
   std::int64_t bias_ = 0;
   std::vector<Part> parts_;  ///< one per thread
-  /// If features are in a file: copies of the examples that a thread is processing, one object per
-  /// thread.
+  /// Copies of the examples that each thread is processing, one object per thread; used only if the
+  /// features are in a file.
   std::vector<FetchedExamples> fetched_;
   AlignedVector<std::int64_t> all_;
   AlignedVector<float> weights_;  ///< [features + 1, padded], weights; zero from `features` on
-  /// [numbers, padded], weight of each feature that is stored as a number.
+  /// Weights of the features that table rows in compact form store as numbers, [numbers, padded].
   AlignedVector<float> number_weights_;
-  /// One per group of examples, i.e. per kernel call; empty without diagnostics.
+  /// Losses, gradient norms and counts of each group of examples (one group per kernel call); empty
+  /// without diagnostics.
   std::vector<LinearFacts> facts_;
 };
 

@@ -25,7 +25,8 @@ RowsAhead::RowsAhead(const Dataset& train, BatchDraws& draws, std::unique_ptr<Ro
       reader_(std::move(reader)),
       staged_(std::move(staged)) {}
 
-/// The readers are destroyed first, because their reads may still write to the batches.
+/// Destroys the readers before the other members, because reads in progress may still write to the
+/// batches.
 RowsAhead::~RowsAhead() {
   for (Batch& batch : batches_) batch.staged.reset();
 }

@@ -37,10 +37,12 @@ class RowsAhead {
   RowsAhead(RowsAhead&&) = delete;
   RowsAhead& operator=(RowsAhead&&) = delete;
 
+  /// The batch of a step, and where its features are.
   struct Step {
     std::span<const std::uint32_t> batch;  ///< indices in the training set, ascending
-    /// A data set that contains the batch's features. `examples` are the indices in it of the
-    /// batch's examples, in the order of the batch.
+    /// Data set that has the features of the batch's examples: a copy of the batch in memory, or
+    /// the training set itself if the batch was not read ahead. `examples` has the examples'
+    /// indices in it, in the order of the batch.
     const Dataset* data = nullptr;
     std::span<const std::uint32_t> examples;
   };
@@ -54,6 +56,7 @@ class RowsAhead {
   std::uint64_t staged_batches() const { return staged_batches_; }
 
  private:
+  /// A batch that was drawn, and the state of reading its rows.
   struct Batch {
     std::optional<std::uint64_t> step;
     Draw draw;
@@ -62,8 +65,8 @@ class RowsAhead {
     FetchedExamples copies;
     RowReader::List reading;
     RowReader* reader = nullptr;  ///< of the file from which the rows are read
-    /// Steps with the rows of this batch in a temporary file, until they have been read; null if
-    /// they are read from the data set's file.
+    /// Group of steps whose temporary file has the rows of this batch; set until the rows have been
+    /// read. Null if the rows are read from the data set's own file.
     std::shared_ptr<const StagedSteps::Group> staged;
     std::vector<std::uint32_t> staged_rows;  ///< indices of the rows in the temporary file
   };
@@ -74,8 +77,8 @@ class RowsAhead {
   /// Draws the batch of a step and starts to read its rows, unless that was done already. draw: how
   /// the batch is drawn.
   Batch& begin(std::uint64_t step, const Draw& draw);
-  /// Draws the batch of a step, and determines where its rows are read. draw: how the batch is
-  /// drawn. Writes the result to `batch`.
+  /// Draws the batch of a step, decides from which file its rows are read (the data set's own or a
+  /// temporary one), and writes the result to `batch`. draw: how the batch is drawn.
   void draw(Batch& batch, std::uint64_t step, const Draw& draw);
   /// Waits until the rows of a batch have been read, and checks that they are valid.
   void finish(Batch& batch);

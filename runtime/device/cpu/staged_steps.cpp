@@ -17,21 +17,23 @@ namespace {
 // Costs, as the number of bytes that a disk delivers in order in the same time. They decide how
 // rows are read, not what is computed.
 
-/// Cost of a read anywhere in the file. A cloud disk was measured at 64,000 such reads, or 1.4 GB
-/// in order, each second, which is 22 KB for one; local disks have less.
+/// Cost of one read at a random position of the file, as a number of bytes that the disk could
+/// deliver in order in the same time. A cloud disk was measured at 64,000 such reads, or 1.4 GB in
+/// order, each second, which is 22 KB for one; local disks have less.
 constexpr double kReadCost = 16384.0;
-/// Cost of deciding whether one example is drawn, 1 ns.
+/// Cost of deciding whether one example is drawn, which takes 1 ns: the number of bytes that the
+/// disk could deliver in that time.
 constexpr double kDrawCost = 1.4;
 
-/// Maximum time for which a step waits for a pass before it reads its rows one by one, because such
-/// reads slow the pass down. It is short, so that a training can be interrupted.
+/// Maximum time for which a step waits for a pass [ms]. After that it reads its rows one by one,
+/// which slows the pass down. The time is short, so that a training can be interrupted.
 constexpr std::chrono::milliseconds kWait{500};
 constexpr double kWaitCost = 0.7e9;
 
 /// Size of the pieces in which the rows of a step are read from a temporary file [bytes].
 constexpr std::size_t kPieceBytes = std::size_t{1} << 17;
 
-/// Fewer steps than this do not share a pass.
+/// Minimum number of steps for which a pass is made.
 constexpr std::uint64_t kMinSteps = 8;
 
 /// Maximum number of steps whose rows are read ahead.

@@ -18,52 +18,59 @@
 
 namespace cudp::cpu {
 
-/// Sizes that decide how many steps share a pass. Tests use smaller ones.
+/// Limits on a pass: one read of the whole data file, in order, which copies the rows of many
+/// coming steps to a temporary file (StagedSteps). Tests use smaller ones.
 struct StageLimits {
-  /// Maximum number of rows that the steps of a pass draw together. Their indices are in memory.
+  /// Maximum number of rows that the steps of one pass draw together. Their indices are kept in
+  /// memory.
   std::uint64_t rows = std::uint64_t{1} << 22;
   /// Maximum size of the memory in which the rows of all steps of a pass are collected before they
   /// are written [bytes].
   std::uint64_t chunks = std::uint64_t{1} << 25;
-  /// Minimum size of one step's part of this memory [bytes].
+  /// Minimum size of one step's part of the memory in which rows are collected before they are
+  /// written (`chunks`) [bytes]. It limits the number of steps of a pass.
   std::uint64_t min_chunk = std::uint64_t{1} << 14;
-  /// Uses passes if the limits above allow them, even if reading row by row is faster, and waits
-  /// for them.
+  /// Whether steps use passes even if reading their rows one by one would be faster, and always
+  /// wait for a pass to end. For tests. The limits above still hold.
   bool always = false;
 };
 
-/// How the rows of coming steps are copied. All numbers follow from public settings and from the
-/// size of the file, never from a batch.
+/// Plan of the passes that copy the rows of coming steps to temporary files (StagedSteps): number
+/// of steps of a pass, and sizes. All numbers follow from public settings and from the size of the
+/// file, never from a batch.
 struct StagePlan {
   std::uint64_t steps = 0;  ///< number of steps that share a pass; 0: reading row by row is faster
   std::uint64_t slot_rows = 0;    ///< capacity of a step
   std::uint64_t chunk_bytes = 0;  ///< memory in which rows of a step are collected
-  /// Number of steps that read their rows one by one while the first pass is made.
+  /// Number of steps at the start of a training that read their rows one by one, because the first
+  /// pass has not ended.
   std::uint64_t delay = 0;
-  /// Number of steps whose rows are read before they are needed. Passes make the disk slow to
-  /// answer.
+  /// Number of steps whose rows are read before they are needed, because the disk answers slowly
+  /// while a pass reads it.
   std::uint64_t ahead = 1;
 
-  /// Returns the memory that passes take [bytes].
+  /// Returns the memory that the passes of this plan take: indices of drawn rows, and rows that
+  /// wait to be written [bytes].
   std::uint64_t memory() const;
-  /// Returns the size of the temporary files [bytes]. row_bytes: size of a row.
+  /// Returns the size of the two temporary files together [bytes]. row_bytes: size of a row.
   std::uint64_t disk(std::uint64_t row_bytes) const { return 2 * steps * slot_rows * row_bytes; }
 };
 
-/// Returns the plan for the rows of `train`, which are in a file. draw: how the steps draw.
+/// Plans the passes that copy the rows of coming steps from the file of `train` to temporary files.
+/// The result has no steps if reading rows one by one is faster. draw: how the steps draw.
 /// expected_batch: public expected batch size of all ranks together. steps: number of steps to
-/// come. delayed: whether the steps before the first pass are among them. limits: sizes that decide
-/// how many steps share a pass.
+/// come. delayed: whether these include steps at the start, before the first pass has ended.
+/// limits: limits on a pass.
 StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_batch,
                      std::uint64_t steps, bool delayed = true, const StageLimits& limits = {});
 
-/// Sorts the rows of coming steps by step. Where a step draws a small part of a file that is larger
-/// than memory, each row costs a read of its own, and a disk delivers many times more bytes per
-/// second in order than in such reads. So batches of many steps are drawn in advance, and one pass
-/// over the file, in large blocks, copies their rows to a temporary file in which the rows of each
-/// step lie together. There are two such files: while the steps of one are trained, the next pass
-/// fills the other one. The files have no name, only their owner can read them, and they are gone
-/// when the program ends.
+/// Copies the rows of coming steps to temporary files in which the rows of each step lie together.
+/// It is used if a step draws a small part of a file that is larger than memory: each row then
+/// costs a read of its own, and a disk delivers many times more bytes per second in order than in
+/// such reads. So batches of many steps are drawn in advance, and one pass over the file, in large
+/// blocks, copies their rows. There are two temporary files: while the steps of one are trained,
+/// the next pass fills the other one. The files have no name, only their owner can read them, and
+/// they are gone when the program ends.
 ///
 /// A batch depends only on the random key and the step, and nothing is released by drawing it. Rows
 /// are computed with as they are read from the temporary file, once for each step, so the norm and
@@ -72,8 +79,9 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
 /// rows from the data set's own file.
 class StagedSteps {
  public:
-  /// Returns null if passes are not faster, or not possible on this disk. Keeps a reference to
-  /// `train`. settings: those of the engine. limits: sizes that decide how many steps share a pass.
+  /// Makes the object and its temporary files. Returns null if passes are not faster, or not
+  /// possible on this disk. Keeps a reference to `train`. settings: those of the engine. limits:
+  /// limits on a pass.
   static std::unique_ptr<StagedSteps> open(const Dataset& train, const EngineSettings& settings,
                                            const StageLimits& limits = {});
   ~StagedSteps();
@@ -82,12 +90,12 @@ class StagedSteps {
   StagedSteps(StagedSteps&&) = delete;
   StagedSteps& operator=(StagedSteps&&) = delete;
 
-  /// A temporary file, and the reader of its rows.
+  /// A temporary file with rows of coming steps, and the reader of its rows.
   struct File {
     std::shared_ptr<const RowFile> rows;
     std::unique_ptr<RowReader> reader;
   };
-  /// Consecutive steps whose rows are in a temporary file.
+  /// Consecutive steps whose rows one pass has copied to a temporary file, with their batches.
   struct Group {
     std::uint64_t first = 0;                          ///< number of the first step
     std::vector<std::vector<std::uint32_t>> batches;  ///< of each step; ascending
@@ -103,18 +111,23 @@ class StagedSteps {
 
   const StagePlan& plan() const { return plan_; }
 
-  /// Returns the group that has the rows of a step; null if none has. Starts passes for later
-  /// steps. A group must be kept until its rows have been read. draw: how the steps draw.
+  /// Returns the group of steps whose temporary file has the rows of this step; null if there is
+  /// none, so that the step must read its rows from the data set's file. Also starts passes for
+  /// later steps. The caller must keep the group until its rows have been read. draw: how the steps
+  /// draw.
   std::shared_ptr<const Group> find(std::uint64_t step, const Draw& draw);
 
  private:
   StagedSteps(const Dataset& train, const EngineSettings& settings, const StageLimits& limits);
 
-  /// Draws the batches of the next group, in the background. from: its first step, or later.
+  /// Starts to draw the batches of the next group of steps in another thread. from: first step of
+  /// the group, unless that step belongs to an earlier group.
   void draw_next(std::uint64_t from);
-  /// Makes the pass for the group that has been drawn, in the background.
+  /// Starts, in another thread, the pass that copies the rows of the group that was drawn, if a
+  /// temporary file is free. Then starts to draw the next group.
   void start_pass();
-  /// Uses the group of the last pass from now on, if it has the step or later ones.
+  /// Makes the group of the pass that has ended the current one (now_), after a short wait for the
+  /// pass. If the pass failed, or took longer than its steps, no more passes are made.
   void use_passed(std::uint64_t step);
   template <class T>
   bool is_ready(const std::future<T>& result) const;

@@ -12,8 +12,8 @@
 namespace cudp::cpu {
 namespace {
 
-/// Maximum number of examples whose sum, as a multiple of the grid, fits into 32 bits. Each number
-/// of an example is below kMaxUnits times the grid.
+/// Maximum number of examples whose contributions are added up in 32-bit integers, so that there is
+/// no overflow: each number of a contribution is at most kMaxUnits times the grid.
 constexpr std::size_t kMaxInUnits = 256;
 static_assert(2.0 * kMaxInUnits * kMaxUnits <= 0x1p31);
 

@@ -17,31 +17,34 @@ namespace cudp::cpu {
 
 // Ways to use an example's gradient: alternatives of GradientUse.
 
-/// Use of an example's gradient: computes its norm, and adds nothing to a sum.
+/// Tells a Worker what to do with an example's gradient: compute its norm, and add nothing to a
+/// sum.
 struct MeasureNorm {};
-/// Use of an example's gradient: adds it, without clipping or rounding, to an array.
+/// Tells a Worker what to do with an example's gradient: add it to an array, without clipping or
+/// rounding.
 struct AddWhole {
   float* sum;  ///< array of Storage::packed floats to which the gradient is added
 };
-/// Use of an example's gradient: clips it, multiplies it by inverse_grid, rounds it to integers and
-/// adds these to a sum. The integers are multiples of the grid, 1 / inverse_grid.
+/// Tells a Worker what to do with an example's gradient: clip it, multiply it by inverse_grid,
+/// round it to integers and add these to a sum. The integers are multiples of the grid, 1 /
+/// inverse_grid.
 struct AddClipped {
   ClipSettings clip;
   float inverse_grid;
 };
-/// Use of an example's gradient with importance sampling (DPIS). The example was drawn with a
-/// probability that follows from its stored, older gradient norm. Now it is accepted or rejected by
-/// its current norm, which is stored. An accepted gradient is divided by its norm, multiplied by
-/// inverse_grid, rounded to integers and added to a sum.
+/// Tells a Worker what to do with an example's gradient in importance sampling (DPIS). The example
+/// was drawn with a probability that follows from its stored, older gradient norm. The worker
+/// accepts or rejects it by its current norm, and stores that norm. An accepted gradient is divided
+/// by its norm, multiplied by inverse_grid, rounded to integers and added to a sum.
 struct AddAccepted {
   ImportanceRule rule;
   RandomStream stream;  ///< random stream that decides the acceptance
   float* norms;         ///< [examples of the data set], norm stored for each
   float inverse_grid;
 };
-/// Use of an example's gradient with coordinate-wise clipping (AdaCliP): transforms it to (gradient
-/// - m) / scale, clips the result to norm 1, multiplies it by inverse_grid, rounds it to integers
-/// and adds these to a sum.
+/// Tells a Worker what to do with an example's gradient in coordinate-wise clipping (AdaCliP):
+/// transform it to (gradient - m) / scale, clip the result to norm 1, multiply it by inverse_grid,
+/// round it to integers and add these to a sum.
 struct AddTransformed {
   Coordinates coordinates;
   ClipSettings clip;
@@ -106,8 +109,8 @@ class Worker {
   void for_each_part(const Dataset& data, std::span<const std::uint32_t> examples,
                      const Weights& weights, const Body& body);
   void forward(int count);
-  /// Runs the forward and backward passes of the first `count` examples of the workspace, which are
-  /// processed at once, and adds their gradients to the sum as `use` requires. Unless `records` is
+  /// Runs the forward and backward passes of the first `count` examples of the workspace at once,
+  /// and treats their gradients as `use` requires, e.g. adds them to the sum. Unless `records` is
   /// null, writes the loss, norm etc. of example e of the workspace to records[e], e < count.
   void run_part(int count, const GradientUse& use, ExampleRecord* records);
   /// Returns the array to which gradients are added; nullopt for MeasureNorm, which adds none. use:
@@ -143,8 +146,8 @@ class Worker {
   std::span<const std::uint32_t> numbers_;
   AlignedVector<std::int32_t> units_;
   AlignedVector<std::int64_t> totals_;
-  /// Number of examples that were added to units_ since units_ was last added to totals_ and set to
-  /// 0.
+  /// Number of examples whose contributions are in units_, the 32-bit sums, and not yet in totals_,
+  /// the 64-bit sums. At a limit, units_ is added to totals_ and set to 0.
   std::size_t in_units_ = 0;
 };
 

@@ -20,8 +20,8 @@ inline std::size_t to_size(std::int64_t n) { return static_cast<std::size_t>(n);
 /// reads them. All threads share the copies, which do not change during a step.
 struct Weights {
   const float* packed = nullptr;  ///< Storage::packed floats, in the order of forward passes
-  /// Storage::transposed floats, in the order of the products that compute the gradient of a
-  /// layer's input.
+  /// Second copy of the weights, Storage::transposed floats, in the order in which products read
+  /// them that compute the gradient of a layer's input.
   const float* transposed = nullptr;
 };
 

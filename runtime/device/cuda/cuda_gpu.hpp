@@ -172,8 +172,8 @@ class CudaGpu {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
     check(cudaStreamSynchronize(stream_.get()), "wait for the device");
   }
-  /// Returns whether fill_scratch() does anything. Always false here: only the emulated device of
-  /// the tests overwrites scratch memory with a test value.
+  /// Returns whether fill_scratch() overwrites memory. Always false here: only the emulated device
+  /// of the tests overwrites scratch memory with a test value.
   bool fills_scratch() const { return false; }
   void fill_scratch(void*, std::size_t) {}
   /// Allocates host memory that the device can read directly.
@@ -390,9 +390,9 @@ class CudaGpu {
   void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
 
  private:
-  /// If ranks (processes) use NCCL: waits until the work of the CUDA stream is done. Throws Error
-  /// if a rank has failed; without this check the stream would wait for that rank for ever. Does
-  /// nothing without NCCL.
+  /// Waits until the work of the CUDA stream is done, if ranks (processes) use NCCL; otherwise does
+  /// nothing. Throws Error if a rank has failed; without this check the stream would wait for that
+  /// rank for ever.
   void settle() {
     if (nccl_ == nullptr) return;
     nccl_->wait([this] {
@@ -403,7 +403,8 @@ class CudaGpu {
     });
   }
 
-  /// Calls `work` in a mode in which a launch only loads its kernel and executes nothing.
+  /// Calls `work`, which launches kernels, in a mode in which a launch loads its kernel but does
+  /// not run it. Used before recording, because old drivers cannot load kernels during a capture.
   void load(const std::function<void()>& work) {
     loads_only_ = true;
     try {

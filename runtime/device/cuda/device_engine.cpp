@@ -19,9 +19,9 @@ SumScale scale_of(const StepRecipe& recipe, float clip_norm) {
   return sum_scale(clip_norm, grid);
 }
 
-/// Calls body(part) for one submission of steps after another. cursor.first is the number of the
-/// first step of the part. position: has the largest number of steps in a submission. steps: all
-/// steps, in order.
+/// Divides the steps into submissions of at most position.max_steps() steps, and calls body(steps
+/// of the submission) for one after another, with cursor.first set to the number of its first step.
+/// steps: all steps, in order.
 template <class Body>
 void for_each_submission(const RunPosition& position, StepCursor& cursor,
                          std::span<ListedStep> steps, const Body& body) {
@@ -32,9 +32,9 @@ void for_each_submission(const RunPosition& position, StepCursor& cursor,
   }
 }
 
-/// Returns whether the noise is in the range of rounded_normals() at every clipping norm that the
-/// rule may choose. A clipping norm is 2^20 to 2^21 grid steps. If the result is false, the host
-/// updates the norm and checks the noise of each step.
+/// Returns whether the noise of a step is in the range of rounded_normals() at every clipping norm
+/// that the rule may choose (2^20 to 2^21 grid steps). If not, the host must update the norm and
+/// check the noise of each step.
 bool has_noise_in_range(const ClipRule& rule) {
   const double s = rule.noise_multiplier * rule.sensitivity;
   return s * kMinUnits >= kMinRoundedNormalS &&

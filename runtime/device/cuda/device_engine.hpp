@@ -17,6 +17,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
+/// Engine on a CUDA device. Steps are recorded as CUDA graphs and replayed. With a release observer
+/// or in an audit, which read every released value, they run one by one without graphs.
 class DeviceEngine final : public Engine {
  public:
   DeviceEngine(Gpu gpu, const Network& network, const EngineSettings& settings,

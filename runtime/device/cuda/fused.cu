@@ -80,11 +80,11 @@ void add_plan(const DeviceLimits& limits, const std::array<Activate, 4>& functio
   }
 }
 
-/// Returns the fused kernels for the network with convolutions N that fit the device; none if `net`
-/// is another network. has_bytes: whether N's features may be bytes, for which there are extra
-/// kernels. transforms: whether the kernels add transformed gradients. There are fewer of these,
-/// because such sums read more numbers than they multiply. limits: those of the device. precision:
-/// that of the matrix products.
+/// Returns the fused kernels for networks with exactly the layers of N, which has convolutions,
+/// that fit the device; none if `net` is another network. has_bytes: whether N's features may be
+/// bytes, for which there are extra kernels. transforms: whether the kernels add transformed
+/// gradients. There are fewer of these, because such sums read more numbers than they multiply.
+/// limits: those of the device. precision: that of the matrix products.
 template <class N, bool has_bytes, bool transforms>
 std::vector<FusedKernel> tensor_kernels_of(const Network& net, const DeviceLimits& limits,
                                            Precision precision) {
@@ -178,8 +178,8 @@ std::vector<FusedKernel> kernels_for(const Network& net, const DeviceLimits& lim
   return kernels.empty() ? dense_kernels_for(net, limits, transforms) : kernels;
 }
 
-/// Returns the clock cycles that a block needs for a group of this many examples, relative to a
-/// group of one (measured, bench/roofline.md).
+/// Returns the time that a thread block needs for a group of this many examples, relative to the
+/// time for a group of one. Measured in clock cycles (bench/roofline.md).
 double group_cost(int examples) {
   return examples == 8 ? 3.1 : examples == 4 ? 1.75 : examples == 2 ? 1.28 : 1.0;
 }

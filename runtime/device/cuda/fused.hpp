@@ -144,10 +144,10 @@ class FusedNetwork {
   void add(const BlockSums& block_sums, FixedPoint* fixed);
 
  private:
-  /// Launches the kernel that choose() returns for one micro-batch of the drawn examples after
-  /// another, and sums what the examples add. args: all arguments except the batch and the output
-  /// arrays. The returned partial sums are not yet added to `fixed` and *tally; the caller must add
-  /// them. kernels: those among which choose() chooses. drawn: the drawn examples.
+  /// Computes a sum over the drawn examples: launches the kernel that choose() returns for one
+  /// micro-batch after another. args: all arguments except the batch and the output arrays. The
+  /// returned partial sums are not yet added to `fixed` and *tally; the caller must add them.
+  /// kernels: those among which choose() chooses.
   Unfinished sum(const std::vector<FusedKernel>& kernels, FusedSum args, const Drawn& drawn,
                  FixedPoint* fixed, Tally* tally);
 
@@ -157,8 +157,8 @@ class FusedNetwork {
                             double examples) const;
   void launch_kernel(const char* name, const FusedKernel& kernel, FusedSum args);
 
-  /// Returns kernel arguments in which those members are set that are the same for every launch of
-  /// a task. task: what the launch computes. parameters: [d], those of the network, in device
+  /// Returns the kernel arguments that are the same for every launch of a task; all other members
+  /// are not set. task: what the launch computes. parameters: [d], those of the network, in device
   /// memory.
   FusedSum args_of(FusedTask task, const DeviceData& data, const float* parameters) const;
 

@@ -14,9 +14,10 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// If the network consists of dense layers, with an activation function after each but the last:
-/// returns their widths (number of features, then number of outputs of each layer), and writes the
-/// functions to `functions`. Otherwise returns an empty list. net: the network.
+/// Returns the widths of a network of dense layers: the number of features, then the number of
+/// outputs of each layer. Writes its activation functions to `functions`. Returns an empty list
+/// unless the network consists of dense layers with an activation function after each but the last.
+/// net: the network.
 std::vector<int> dense_widths(const Network& net, std::array<Activate, 4>& functions) {
   if (net.layers.size() % 2 == 0 || net.layers.size() > 2 * kMaxDenseLayers - 1) return {};
   std::vector<int> widths{net.input.size()};
@@ -33,9 +34,9 @@ std::vector<int> dense_widths(const Network& net, std::array<Activate, 4>& funct
   return widths;
 }
 
-/// Returns the fused kernel for networks of dense layers, if the network is one and dense_plan()
-/// finds a layout that fits; otherwise an empty list. transforms: whether the kernel adds
-/// transformed gradients. net: the network. limits: those of the device.
+/// Returns the fused kernel for networks of dense layers. Returns an empty list if the network is
+/// of another kind, or if dense_plan() finds no layout that fits the device. transforms: whether
+/// the kernel adds transformed gradients. net: the network. limits: those of the device.
 template <bool transforms>
 std::vector<FusedKernel> dense_kernels_of(const Network& net, const DeviceLimits& limits) {
   FusedKernel k;

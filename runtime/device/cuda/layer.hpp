@@ -89,9 +89,10 @@ class CudaLayer {
   virtual bool writes_output() const { return true; }
   virtual bool writes_input_gradient() const { return true; }
 
-  /// For coordinate-wise clipping, which clips (gradient - m) / scale. If gradient() needs the
-  /// squared norm of m / scale over the layer's parameters (its shift), this function adds the
-  /// layer to the list of layers for which it is computed whenever m and scale change.
+  /// Adds the layer to the list of layers whose shift is computed whenever m and scale change.
+  /// Coordinate-wise clipping clips (gradient - m) / scale; the shift is the squared norm of m /
+  /// scale over the layer's parameters. The default is for layers whose gradient() does not need
+  /// it, and adds nothing.
   virtual void note_shift(LayerShifts&) const {}
 
   void lay_out(const CudaSite& site, const LayoutChoices& choices, CudaStorage& storage) {
@@ -123,8 +124,8 @@ class CudaLayer {
   /// Adds the clipped gradients of the micro-batch's examples to sum [d], as integer multiples of
   /// the sum's grid (scale->grid).
   virtual void add(MicroBatch&, FixedPoint*, const SumScale*) const {}
-  /// Writes each example's unclipped gradient of this layer's parameters to its place in gradients
-  /// [capacity, d].
+  /// Writes each example's unclipped gradient of this layer's parameters to a matrix [capacity, d],
+  /// at the example's row and the parameters' columns.
   virtual void store_gradients(MicroBatch&, float*) const {}
 
  protected:

@@ -13,8 +13,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Largest number of examples that are processed at once. There is a limit because blockIdx.z
-/// counts examples.
+/// Maximum number of examples in a micro-batch, i.e. that are processed at once. It is limited
+/// because kernels use the grid dimension z for the example.
 inline constexpr std::int64_t kMaxInFlight = 32768;
 
 /// Returns the number of examples to process at a time (the size of a micro-batch), a multiple of
@@ -26,9 +26,10 @@ inline constexpr std::int64_t kMaxInFlight = 32768;
 std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
                                 std::size_t memory, std::int64_t wanted);
 
-/// Number that is multiplied with the weight of an example's class. factors: the clip factor, so
-/// that the weight is applied after clipping. loss: the gradient of the loss, so that the weight is
-/// applied before; used for importance sampling and transformed gradients.
+/// Where class weights enter: which number is multiplied by the weight of an example's class.
+/// factors: the clip factor, so that the weight is applied after clipping. loss: the gradient of
+/// the loss, so that the weight is applied before clipping; used for importance sampling and
+/// transformed gradients.
 enum class Weighted { factors, loss };
 
 /// Computes a network layer by layer, for one micro-batch after another. It has the memory of a

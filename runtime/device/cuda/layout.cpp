@@ -53,7 +53,8 @@ void fold_activations(CudaLayout& layout, const std::vector<NetworkLayer>& netwo
   }
 }
 
-/// Formats in which a layer stores its output and its input's gradient.
+/// Formats (fp32, or rounded to TF32) in which a layer stores its output and the gradient of its
+/// input.
 struct Stored {
   Precision output_as = Precision::fp32;
   Precision input_gradient_as = Precision::fp32;

@@ -16,8 +16,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// changes except the stored gradient norms.
 class DeviceModelState {
  public:
-  /// Allocates the arrays. The optimizer and the contribution of the recipe determine which arrays
-  /// are needed. gpu: the device.
+  /// Allocates the arrays that training with this recipe needs: which ones depends on its optimizer
+  /// and on how it clips gradients. gpu: the device.
   DeviceModelState(Gpu& gpu, const Network& network, const StepRecipe& recipe)
       : size_(network.parameter_count),
         parameters_(gpu, count_of_all_parameters(network)),
@@ -42,7 +42,7 @@ class DeviceModelState {
 
   /// Returns the parameters: first those that are trained, [d], then those of frozen layers.
   const float* parameters() const { return parameters_.get(); }
-  /// From now on every update also writes the parameters to `image`, the packed copy that fused
+  /// Makes every later update also write the parameters to `image`, the packed copy that fused
   /// kernels read.
   void write_packed(const PackedImage& image) { packed_ = image; }
   std::size_t size() const { return size_; }

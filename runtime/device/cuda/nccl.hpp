@@ -78,7 +78,8 @@ class NcclRanks {
   /// Joins the group of ranks with this id. All ranks must call it, after each has selected its
   /// CUDA device. Throws Error if not all of them join.
   NcclRanks(Ranks& ranks, const std::string& id);
-  /// Requires that all recorded CUDA graphs that call sum() have been destroyed.
+  /// Leaves the group of ranks. Requires that all recorded CUDA graphs that call sum() have been
+  /// destroyed.
   ~NcclRanks();
   NcclRanks(const NcclRanks&) = delete;
   NcclRanks& operator=(const NcclRanks&) = delete;

@@ -56,7 +56,9 @@ struct ProductPlan {
   FactorPlan b;
   AxisPlan out_row;
   AxisPlan out_column;
-  /// Map the rows and columns of y to memory, if the epilogue is the derivative of a function of y.
+  /// Offsets in memory of the rows and columns of y, the output of the activation before this
+  /// layer. Used only if the epilogue multiplies the result by that activation's derivative, which
+  /// it computes from y.
   AxisPlan y_row = {};
   AxisPlan y_column = {};
   std::int32_t rows_per_example = 0;
@@ -96,14 +98,15 @@ struct GradientPlan {
 
 /// A dense layer with at least this number of weights uses the device's BLAS library.
 inline constexpr std::int64_t kLargeDense = 1 << 20;
-/// Number of examples that each call of the BLAS library multiplies for such a layer. It is always
-/// the same, so that an example's result does not depend on the number of examples.
+/// Number of examples that each call of the BLAS library multiplies, for dense layers of at least
+/// kLargeDense weights. It is always the same, so that an example's result does not depend on the
+/// number of examples.
 inline constexpr int kSlab = 256;
 
-/// If TF32 is requested, tensor cores are used for a matrix of weights only if it has at least this
-/// number of rows (inputs; in a convolution channels times kernel positions) and of columns
-/// (outputs or output channels). With fewer, most of a block's tile would be padding. The value was
-/// not chosen by measurement.
+/// Minimum number of rows (inputs; in a convolution channels times kernel positions) and of columns
+/// (outputs or output channels) of a weight matrix for which tensor cores are used if TF32 is
+/// requested. With fewer, most of a block's tile would be padding. The value was not chosen by
+/// measurement.
 inline constexpr int kMinTensorSide = 16;
 
 /// Returns the shared memory that one block may use to compute a convolution from patches, parts of

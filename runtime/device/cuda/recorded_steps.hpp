@@ -39,16 +39,18 @@ class RecordedSteps {
   Diagnostics take_diagnostics();
 
  private:
+  /// A recorded step for a single rank: CUDA graphs of its launches, with which it is replayed.
   struct Recorded {
     StepRecipe recipe;      ///< without the numbers that a CUDA graph reads from device memory
     std::int64_t capacity;  ///< largest batch that the CUDA graph can process [examples]
-    /// CUDA graphs of the step. There is one, or, if rows are streamed from the host, one for each
-    /// buffer of rows.
+    /// CUDA graphs of the step: one or, if rows are streamed from the host, one for each buffer of
+    /// rows.
     std::vector<Gpu::Recording> recordings;
-    /// CUDA graphs, one for each of `recordings`, that start a step which the step before has not
-    /// started: the first of a run, of the batches drawn ahead or of a buffer of rows, and the one
-    /// after a step that the host has completed. Empty if `recordings` start their steps
-    /// themselves.
+    /// CUDA graphs, one for each of `recordings`, that only start a step, i.e. provide its batch
+    /// and its scalars. If there are any, the graph of each step also starts the step after it, so
+    /// that these are replayed only for the other steps: the first of a run, of the batches drawn
+    /// ahead or of a buffer of rows, and the one after a step that the host has completed. Empty if
+    /// the graphs in `recordings` start their own step.
     std::vector<Gpu::Recording> starts;
   };
   /// CUDA graphs of a step if there are several ranks. If the devices add up the ranks' sums,
@@ -61,31 +63,32 @@ class RecordedSteps {
   };
 
   bool is_alone() const { return p_.settings.ranks->alone(); }
-  /// Returns the largest batch that a step with this recipe is recorded for [examples]. A larger
+  /// Returns the largest batch for which a step with this recipe is recorded [examples]. A larger
   /// number than necessary costs little, because thread blocks without examples return at once.
   std::int64_t capacity_for(const StepRecipe& recipe) const;
-  /// Launches a step. If the step before has started it already, launches the start of the next
-  /// step with the end of this one, and otherwise its own start. capacity: the largest batch that
-  /// the launches can process. rows: addresses of the rows.
+  /// Launches a step. If batches are drawn in advance, the step must have been started, and the
+  /// last launch starts the next step; otherwise the first launch starts this step. capacity: the
+  /// largest batch that the launches can process. rows: device addresses of the batches and rows.
   void launch_step(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
-  /// Records the launches of work(rows) as one CUDA graph. If rows are streamed from the host,
-  /// records one graph for each buffer of rows, with `rows` the addresses in that buffer. recipe:
-  /// that of the steps.
+  /// Records the launches of work(rows) as a CUDA graph and returns it. If rows are streamed from
+  /// the host, returns one graph for each buffer of rows, with `rows` the addresses in that buffer.
+  /// recipe: that of the steps.
   std::vector<Gpu::Recording> record_for_rows(const StepRecipe& recipe,
                                               const std::function<void(const StepRows&)>& work);
-  /// Streams the rows of steps first, first + 1, ... to one buffer, as many as fit, at most `steps`
-  /// steps, and replays the CUDA graphs for each of them. Returns their number. recipe: that of the
-  /// steps.
+  /// Runs steps first, first + 1, ... on rows that are streamed from the host: copies their rows to
+  /// the next buffer and replays the CUDA graphs for each step. Runs as many steps as fit into the
+  /// buffer, at most `steps`, and returns their number. recipe: that of the steps.
   std::size_t replay_streamed(const StepRecipe& recipe, std::uint64_t first, std::size_t steps);
-  /// Replays the CUDA graph of a step that was not started yet, if a graph of its own starts it.
-  /// buffer: index of the buffer that has the step's rows; 0 if rows are not streamed.
+  /// Replays the CUDA graph that starts a step (Recorded::starts), if there is one. Call it if the
+  /// step before has not started this one. buffer: index of the buffer that has the step's rows; 0
+  /// if rows are not streamed.
   void replay_start(std::size_t buffer);
   /// Allocates ahead_, memory in which the batches of several steps are drawn at once. Leaves it
   /// empty with importance sampling, where a batch depends on the results of earlier steps, and if
   /// rows are streamed from the host. recipe: that of the steps.
   void prepare_ahead(const StepRecipe& recipe);
-  /// Records the launches of a step as a CUDA graph, unless there is a graph already for the same
-  /// recipe that can process the largest batch seen so far.
+  /// Records a step as CUDA graphs, unless there are graphs already for a recipe of the same kind
+  /// that can process the largest batch seen so far.
   void record(const StepRecipe& recipe);
   void record_joined(const StepRecipe& recipe);
   void run_alone(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);

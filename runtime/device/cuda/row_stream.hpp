@@ -37,11 +37,14 @@ struct StepRows {
   std::optional<BatchesAhead> batches = {};
 };
 
+/// Streams the rows of a training set that does not fit into device memory: draws the batches of
+/// coming steps on the host, and copies their rows to one of kBuffers buffers on the device, while
+/// the device runs the steps of another buffer.
 class RowStream {
  public:
   static constexpr std::size_t kBuffers = 2;
-  /// Size of a buffer for streamed rows [bytes]. It is smaller if 1/16 of the device's memory is
-  /// less, and larger if the rows of one step need more.
+  /// Size of a buffer for streamed rows [bytes]. A buffer is smaller if this exceeds 1/16 of the
+  /// device's memory, and larger if the rows of a single step need more.
   static constexpr std::size_t kBufferBytes = std::size_t{1} << 28;
   /// Largest number of steps whose rows are in one buffer at the same time.
   static constexpr std::size_t kMaxSteps = 256;
@@ -70,7 +73,7 @@ class RowStream {
   struct Part {
     std::size_t buffer;
     std::size_t steps;
-    /// Indices of the examples in the batches of all these steps, one step after another.
+    /// Indices of the examples in the batches of the part's steps, one step after another.
     std::span<const std::uint32_t> examples;
   };
   /// Draws the batches of steps first, first + 1, ..., at most `steps` of them, and copies their

@@ -52,8 +52,8 @@ class RunPosition {
     gpu_.upload_pinned(device_.get(), host_.get(), sizeof cursor + steps.size_bytes());
   }
 
-  /// Allows the next launches to start the step whose batch was too large for the CUDA graph. Call
-  /// it when the step has been recorded again for larger batches. at: the progress that wait()
+  /// Lets the next launches run the step whose batch was too large for the CUDA graph. Call it
+  /// after the step has been recorded again for larger batches. at: the progress that wait()
   /// returned.
   void raise_capacity(StepCursor at) {
     at.oversized_batch = 0;

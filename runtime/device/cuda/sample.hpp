@@ -46,8 +46,8 @@ void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::siz
 /// contains step number args.stream.step.
 void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated);
 
-/// Launches a kernel that starts the next step of the run whose progress is *next.space.cursor. It
-/// copies the step's batch to next.drawn from next.batches, where it was drawn earlier.
+/// Launches a kernel that starts the next step of a run whose batches were drawn earlier: copies
+/// the step's batch from next.batches to next.drawn. The progress of the run is *next.space.cursor.
 void begin_drawn_step(Gpu& gpu, const NextStep& next);
 
 /// Memory for the batches of several consecutive steps, which one pair of kernel launches draws. A
@@ -55,9 +55,9 @@ void begin_drawn_step(Gpu& gpu, const NextStep& next);
 /// earlier steps are done.
 class DrawnAhead {
  public:
-  /// Largest number of steps whose batches are drawn at once.
+  /// Maximum number of steps whose batches are drawn at once.
   static constexpr std::size_t kMaxSteps = 256;
-  /// Largest size of the memory for these batches [bytes].
+  /// Maximum size of the memory for the batches of several steps [bytes].
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
   /// list_size: largest possible batch [examples]; a larger one makes the run fail. allocates: true

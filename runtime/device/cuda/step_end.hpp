@@ -23,6 +23,8 @@ void add_tally(Gpu& gpu, const TallyBatch& batch);
 /// CUB library.
 void total_norms_by_kernel(Gpu& gpu, const NormTotal& a);
 
+/// Second half of a step: adds noise to the sum of the batch's contributions, which releases it,
+/// and updates the parameters. Owns the step's sum in device memory.
 class StepEnd {
  public:
   /// cursor, list: device addresses of the progress of the run and of the list of the steps'
@@ -42,7 +44,7 @@ class StepEnd {
   void upload_sum(std::span<const FixedPoint> sum) { sum_.upload(sum); }
   void clear_sum() { sum_.clear(); }
 
-  /// Returns a host copy of the released noisy sum of the step, [d]. The sum is stored only if
+  /// Returns a host copy of the noisy sum that the step released, [d]. The sum is stored only if
   /// has_separate_update(recipe), or if finish() was called with is_shown.
   std::vector<float> download_released() const { return released_.download(); }
   void upload_released(const std::vector<float>& values) { released_.upload(values); }
@@ -63,9 +65,10 @@ class StepEnd {
   /// Launches the optimizer's update of the parameters with the released sum.
   void update(const StepRecipe& recipe);
 
-  /// Computes on the host those noise numbers of a step that double precision was too coarse to
-  /// round, and launches the rest of the step. at: progress of the run, read after the step.
-  /// recipe, noise, is_shown: must be those with which finish() was called.
+  /// Completes a step that stopped because double precision was too coarse to round some of its
+  /// noise numbers: computes these numbers on the host, and launches the rest of the step. at:
+  /// progress of the run, read after the step. recipe, noise, is_shown: must be those with which
+  /// finish() was called.
   void complete(const StepCursor& at, const StepRecipe& recipe, const RandomStream& noise,
                 bool is_shown);
 

@@ -18,9 +18,9 @@ class StepSum {
   /// device memory. The batch is drawn now, or, if rows.batches is set, copied from there.
   /// capacity: largest batch that the step's launches can process [examples].
   void begin(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
-  /// Returns the arguments with which the last launch of a step starts the next one, whose batch
-  /// must be in rows.batches. Returns an empty struct if that launch cannot start it: because a
-  /// step draws its own batch, or its update is a separate launch. capacity: largest batch that the
+  /// Returns the arguments with which the last launch of a step also starts the next step, whose
+  /// batch must be in rows.batches. Returns an empty struct if it cannot, because each step draws
+  /// its own batch, or because the update is a separate launch. capacity: largest batch that the
   /// step's launches can process [examples].
   NextStep next_step(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows) const;
   /// Launches the sum of the contributions of the batch's examples. The sum is complete only when

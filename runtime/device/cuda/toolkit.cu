@@ -29,7 +29,8 @@ namespace cudp::cuda {
 
 namespace {
 
-/// Function that converts a norm to an integer multiple of the grid, as norm_units() does.
+/// Function object that converts a gradient norm to an integer multiple of the grid, as
+/// norm_units() does.
 struct NormUnits {
   double max_norm;
   double grid;

@@ -28,7 +28,7 @@ struct TrainingSetUse {
   bool holds_rows = true;  ///< false: copy only public properties; the rows stay on the host
 };
 
-/// A training set in device memory.
+/// A copy of the training set's rows, or of its public properties alone, in device memory.
 class DeviceTrainingSet {
  public:
   DeviceTrainingSet() = default;
@@ -53,8 +53,8 @@ class DeviceTrainingSet {
   }
 
   std::size_t size() const { return size_; }
-  /// Copies features from a file to the device, in parts of at most 32 MiB. sorts_words: whether to
-  /// copy also the positions of each text sorted by word.
+  /// Returns the index of the first example in the whole training set, of which this object may
+  /// have one rank's (process's) range.
   std::int64_t first() const { return first_; }
   const DeviceData& data() const { return data_; }
 
@@ -89,8 +89,8 @@ class DeviceTrainingSet {
     data_.texts.order = order_.get();
   }
 
-  /// Copies features from a file, part by part. sorts_words: whether an embedding is trained, which
-  /// needs the positions of each text sorted by word.
+  /// Copies features from a file to the device, in parts of at most 32 MiB. sorts_words: whether an
+  /// embedding is trained, which needs the positions of each text sorted by word.
   void copy_file(Gpu& gpu, const Dataset& train, bool sorts_words) {
     constexpr std::size_t kBytes = std::size_t{1} << 25;
     const auto [numbers, coded] = widths_of(train);

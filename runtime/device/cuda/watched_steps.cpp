@@ -25,8 +25,8 @@ std::vector<std::int64_t> sums(const EngineParts& p) {
   return all;
 }
 
-/// Returns the arguments with which step `number` adds the gradients of canaries. scale: grid of
-/// the sum and clipping norm of the step.
+/// Returns how the gradients of canaries (examples with a chosen gradient, for audits) are added in
+/// step `number`. scale: grid of the sum and clipping norm of the step.
 CanaryUse canary_use(const EngineParts& p, const StepRecipe& recipe, std::uint64_t number,
                      const SumScale& scale) {
   CanaryUse use{.inverse_grid = scale.inverse_grid};

@@ -136,21 +136,26 @@ class CpuConv2d final : public WholeGradientLayer {
   Conv2d layer_;
   PackedMatrix weight_;
   std::int64_t transposed_ = 0;
-  /// [row of the weights], offset of the row's input from the first input pixel under the kernel.
+  /// For each row of the packed weights (a kernel position and an input channel): offset of the
+  /// input that it multiplies, from the first input pixel under the kernel.
   std::vector<std::int32_t> input_of_row_;
-  /// [row of the weights], offset of the row in the packed weights.
+  /// For each row of the weights (a kernel position and an input channel): its offset in the packed
+  /// weights.
   std::vector<std::int32_t> weight_of_row_;
-  /// [output pixel], offset in the input of the first pixel under the kernel.
+  /// For each output pixel: offset in the input of the first pixel under the kernel.
   std::vector<std::int32_t> in_pixel_;
   std::vector<std::int32_t> out_pixel_;  ///< [output pixel], offset in the output
-  /// [kernel position, block of 16 input channels], offset of the block from the first input pixel
-  /// under the kernel.
+  /// For each kernel position and block of 16 input channels: offset of the block from the first
+  /// input pixel under the kernel.
   std::vector<std::int32_t> input_block_;
-  /// Offsets of each summand, one per row of the weights, of an output.
+  /// For the product that computes outputs: the offsets of the two factors of each summand of an
+  /// output. There is one summand per row of the weights.
   std::vector<GemmStep> forward_steps_;
-  /// Offsets of each summand, one per output pixel, of a weight's gradient.
+  /// For the product that computes weight gradients: the offsets of the two factors of each summand
+  /// of a weight's gradient. There is one summand per output pixel.
   std::vector<GemmStep> gradient_steps_;
-  /// Offsets of each summand, one per output channel, of an input's gradient.
+  /// For the product that computes input gradients: the offsets of the two factors of each summand
+  /// of an input's gradient. There is one summand per output channel.
   std::vector<GemmStep> input_steps_;
 };
 

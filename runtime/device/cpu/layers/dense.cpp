@@ -200,8 +200,10 @@ class CpuDense final : public CpuLayer {
     for (int o = 0; o < outputs_; ++o) input_steps_.push_back({o, narrow(o * x.size())});
   }
 
-  /// Adds the next row to the tables of rows of the weights. The row's input is at offset `at` in
-  /// the activations, and has the index `pixel` in PyTorch's order of inputs.
+  /// Appends the next row of the weights to the tables that the products read (input_of_row_,
+  /// weight_of_row_, forward_steps_), and records where its weights are stored in `s`. The row's
+  /// input is at offset `at` in the activations, and has the index `pixel` in PyTorch's order of
+  /// inputs.
   void place_input(Storage& s, std::int64_t at, std::int64_t pixel) {
     const auto row = static_cast<std::int64_t>(input_of_row_.size());
     input_of_row_.push_back(narrow(at));
@@ -347,13 +349,15 @@ class CpuDense final : public CpuLayer {
   PackedMatrix weight_;
   std::int64_t transposed_ = 0;
   std::int64_t square_ = 0;  ///< offset of |x|^2 in Workspace::saved
-  /// [row of the weights], offset of the row's input in the activations.
+  /// For each row of the weights (one per input): offset of the input in the activations.
   std::vector<std::int32_t> input_of_row_;
-  /// [row of the weights], offset of the row in the packed weights.
+  /// For each row of the weights (one per input): its offset in the packed weights.
   std::vector<std::int32_t> weight_of_row_;
-  /// Offsets of each summand, one per row of the weights, of an output.
+  /// For the product that computes outputs: the offsets of the two factors of each summand of an
+  /// output. There is one summand per row of the weights.
   std::vector<GemmStep> forward_steps_;
-  /// Offsets of each summand, one per output, of an input's gradient.
+  /// For the product that computes input gradients: the offsets of the two factors of each summand
+  /// of an input's gradient. There is one summand per output.
   std::vector<GemmStep> input_steps_;
 };
 

@@ -3,6 +3,8 @@
 namespace cudp::cpu {
 namespace {
 
+/// Group normalisation: normalises groups of channels of each example by their mean and variance,
+/// then scales and shifts every channel.
 class CpuGroupNorm final : public WholeGradientLayer {
  public:
   explicit CpuGroupNorm(const GroupNorm& layer) : layer_(layer) {}

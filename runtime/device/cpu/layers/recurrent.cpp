@@ -66,7 +66,7 @@ class CpuRecurrent final : public WholeGradientLayer {
   }
 
  private:
-  /// Examples in flight in order of decreasing length.
+  /// The examples that the thread processes, in order of decreasing length of their texts.
   class ExamplesByLength {
    public:
     ExamplesByLength(Workspace& w, int first, int count) : count_(count) {
@@ -80,7 +80,8 @@ class CpuRecurrent final : public WholeGradientLayer {
     }
 
     int steps() const { return count_ > 0 ? length_[0] : 0; }
-    /// Returns the number of examples that have a step s. They are the first ones in this order.
+    /// Returns the number of examples whose text is long enough to have a step s. In this order
+    /// they are the first ones.
     int active(int s) const {
       int n = count_;
       while (n > 0 && length_[n - 1] <= s) --n;
@@ -446,20 +447,23 @@ class CpuRecurrent final : public WholeGradientLayer {
   std::vector<std::int32_t> state_row_;         ///< [state], offset of the state in a step's states
   std::vector<std::int32_t> state_weight_row_;
   std::vector<std::int32_t> gates_row_;  ///< [step], offset of the step's gates
-  /// For each direction: [step], offset of the word that the step reads, relative to the word of
+  /// For each direction and step: offset of the word that the step reads, relative to the word of
   /// step 0.
   std::array<std::vector<std::int32_t>, 2> word_row_;
   std::vector<GemmStep> input_steps_;  ///< offsets of each summand, one per input, of a gate
   std::vector<GemmStep> state_steps_;  ///< offsets of each summand, one per state, of a gate
-  /// Offsets of each summand, one per gate and unit, of an input's gradient.
+  /// For the product that computes input gradients: the offsets of the two factors of each summand
+  /// of an input's gradient. There is one summand per gate and hidden unit.
   std::vector<GemmStep> input_gradient_steps_;
-  /// Offsets of each summand, one per gate and unit, of a state's gradient.
+  /// For the product that computes gradients of states: the offsets of the two factors of each
+  /// summand of a state's gradient. There is one summand per gate and hidden unit.
   std::vector<GemmStep> state_gradient_steps_;
-  /// For each direction: offsets of each summand, one per step, of the gradient of an input's
-  /// weight. A summand is an input times a gate's gradient.
+  /// For each direction, for the product that computes the gradients of the inputs' weights: the
+  /// offsets of the two factors (an input and a gate's gradient) of each summand. There is one
+  /// summand per step.
   std::array<std::vector<GemmStep>, 2> input_terms_;
-  /// Offsets of each summand, one per step, of the gradient of a state's weight. A summand is a
-  /// state times a gate's gradient.
+  /// For the product that computes the gradients of the states' weights: the offsets of the two
+  /// factors (a state and a gate's gradient) of each summand. There is one summand per step.
   std::vector<GemmStep> state_terms_;
 };
 

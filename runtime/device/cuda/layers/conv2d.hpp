@@ -14,6 +14,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// padding. The value was not chosen by measurement.
 inline constexpr int kMinPatchChannels = 16;
 
+/// 2D convolution as a matrix product, whose kernels read the input by index tables or as patches
+/// of the image. cuDNN computes the forward pass if LayoutChoices::evaluates_by_library is set.
 class CudaConv2d final : public ProductLayer {
  public:
   CudaConv2d(const Conv2d& layer) : conv_(layer) {}
@@ -160,9 +162,10 @@ class CudaConv2d final : public ProductLayer {
                  .terms_per_example = pixels};
   }
 
-  /// Chooses the kernel and the index tables for the gradient of the input pixels (iy, ix) with iy
-  /// + pad = phase_y and ix + pad = phase_x, both modulo the stride. Only those rows and columns of
-  /// the convolution's kernel contribute to them that have the same index modulo the stride.
+  /// Plans the matrix product that computes the gradient of those input pixels (iy, ix) with iy +
+  /// pad = phase_y and ix + pad = phase_x, both modulo the stride: chooses its kernel and index
+  /// tables. Only rows and columns of the convolution's kernel with the same index modulo the
+  /// stride contribute to these pixels.
   void plan_input_gradient(CudaStorage& s, int phase_y, int phase_x) {
     const Planes dx = in().gradient;
     const Planes dy = out().gradient;

@@ -7,6 +7,7 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
+/// Max or average pooling of images, for all examples of a micro-batch.
 class CudaPool final : public CudaLayer {
  public:
   CudaPool(const MaxPool2d& p) : is_max_(true), kernel_(p.kernel), stride_(p.stride) {}
@@ -71,8 +72,8 @@ class CudaPool final : public CudaLayer {
   bool is_max_;
   int kernel_;
   int stride_;
-  /// Offset of an array, among the values that are saved for the backward pass, with one byte per
-  /// output: the index within the pooling window of the pixel with the largest value.
+  /// Offset, among the values saved for the backward pass, of an array with one byte per output:
+  /// the index within the pooling window of the pixel with the largest value.
   std::int64_t argmax_ = 0;
   std::optional<Activate> input_function_;
 };

@@ -131,8 +131,8 @@ class ProductLayer : public CudaLayer {
   std::vector<ProductPlan> input_gradient_;
   GradientPlan gradient_;
   Precision precision_ = Precision::fp32;
-  /// Index of the layer's first partial sum of the squared gradient norm, in the micro-batch's
-  /// array of partial sums.
+  /// Index of the first of the layer's partial sums in MicroBatch::parts(). They add up to the
+  /// squared norm of an example's gradient.
   std::int32_t first_part_ = 0;
 };
 

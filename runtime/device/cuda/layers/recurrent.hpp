@@ -242,7 +242,7 @@ class CudaRecurrent final : public SequenceLayer {
   }
   bool has_tensor_steps() const { return step_precision_ == Precision::tf32; }
   bool is_lstm() const { return layer_.cell == Cell::lstm; }
-  /// Distance between consecutive positions of a text in the array of gates [floats].
+  /// Distance in memory between the gates of consecutive positions of a text [floats].
   int gates_place() const { return layer_.directions() * 4 * layer_.hidden; }
 
   Recurrent layer_;
@@ -252,10 +252,12 @@ class CudaRecurrent final : public SequenceLayer {
   Precision step_precision_ =
       Precision::fp32;                     ///< precision of the steps and of the weights' gradients
   Precision precision_ = Precision::fp32;  ///< precision of the two products with W
-  /// Offset of the saved gates, [T, directions, 4, hidden].
+  /// Offset, among the values saved for the backward pass, of the gates of all steps, [T,
+  /// directions, 4, hidden].
   std::int64_t gates_ = 0;
   std::int64_t h_ = 0;  ///< offset of the saved states, [T, directions, hidden]
-  /// Offset of the saved cell states, [T, directions, hidden], for an LSTM.
+  /// Offset, among the values saved for the backward pass, of an LSTM's cell states, [T,
+  /// directions, hidden].
   std::int64_t c_ = 0;
 };
 

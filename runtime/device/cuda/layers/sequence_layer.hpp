@@ -53,8 +53,8 @@ class SequenceLayer : public CudaLayer {
   void take_input_function(const Activate& f) override { input_function_ = f; }
 
  protected:
-  /// Minimum number of units of a layer whose gradients, and time steps if it is recurrent, are
-  /// computed by tensor cores.
+  /// Minimum number of units of a layer for which its gradients are computed by tensor cores, and
+  /// also its time steps if it is recurrent.
   static constexpr int kMinTensorUnits = 64;
 
   virtual SequenceGradient sequence_gradient(const MicroBatch& w) const = 0;
@@ -76,9 +76,9 @@ class SequenceLayer : public CudaLayer {
                                 .parts = w.parts(first_part_),
                                 .transform = w.transform(offset())});
   }
-  /// Chooses the tile size of the weight gradient's kernels. reserve() must call it once, before
-  /// tile() is used. rows, columns: size of the layer's largest weight matrix. precision: that of
-  /// the gradients.
+  /// Chooses the size of the tiles into which kernels divide the layer's weight gradients. A
+  /// derived class must call it once in reserve(), before tile() is used. rows, columns: size of
+  /// the layer's largest weight matrix. precision: that of the gradients.
   void choose_tile(CudaStorage& s, int rows, int columns, Precision precision) {
     gradient_precision_ = precision;
     tile_ = sequence_tile(rows, columns, precision);
