@@ -152,9 +152,10 @@ Lattice lattice_above(const DiscretePld& pld, double interval) {
 }
 
 Lattice lattice_below(const DiscretePld& pld, double interval, double negligible) {
-  const double offset = likeliest(pld.lower());
+  const std::vector<Atom> atoms = pld.lower();
+  const double offset = likeliest(atoms);
   std::vector<Rise> rises;  // rise to the right of each atom
-  std::vector<LatticeAtom> lattice = connect(pld.lower(), offset, interval, &rises);
+  std::vector<LatticeAtom> lattice = connect(atoms, offset, interval, &rises);
   const std::size_t n = lattice.size();
   if (n == 0) return {};
   const auto rise = [&](std::size_t i) { return rises[i].of_chord; };
