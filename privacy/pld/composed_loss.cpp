@@ -162,10 +162,13 @@ double ComposedLoss::choose_interval(std::span<const DiscretePld> fine_plds, dou
   for (std::size_t i = 0; i < terms_.size(); ++i)
     mean += static_cast<double>(terms_[i].count) * moments(atoms_of(i), tilt).mean;
   const double one_part = tilt * std::fmax(mean, 1e-3 * span);
+  std::vector<AddedLogSum> by_term;
+  by_term.reserve(terms_.size());
+  for (std::size_t i = 0; i < terms_.size(); ++i) by_term.emplace_back(atoms_of(i), tilt);
   const auto added = [&](double interval) {
     double sum = 0.0;
     for (std::size_t i = 0; i < terms_.size(); ++i)
-      sum += static_cast<double>(terms_[i].count) * added_log_sum(atoms_of(i), interval, tilt);
+      sum += static_cast<double>(terms_[i].count) * by_term[i].at(interval);
     return sum / one_part;
   };
   double requested = options_.interval;
