@@ -97,18 +97,24 @@ struct Accountant::State {
   /// Returns whether lower bounds on the loss of epochs of random allocation are computed, for
   /// epsilon_lower. This needs a second table for each epoch. True also if there are no such
   /// epochs, so that the cache's keys are equal.
-  bool from_below() const { return options.allocation_points == 0 || allocated == 0.0; }
+  bool from_below() const {
+    return (options.allocation_points == 0 && has_lower()) || allocated == 0.0;
+  }
+  /// Returns whether lower bounds are computed. Coarse bounds have none.
+  bool has_lower() const { return options.coarseness == 1.0; }
 
   pld::ComposedLoss& loss(const Key& key) {
     const auto found = losses.find(key);
     if (found != losses.end()) return found->second;
     pld::ComposedLoss& made =
         losses
-            .emplace(key, pld::ComposedLoss(
-                              pld::distinct_losses(composition.releases, key.first,
-                                                   composition.group, options.max_distinct_releases,
-                                                   key.second, from_below()),
-                              {.interval = options.interval, .coarseness = options.coarseness}))
+            .emplace(key,
+                     pld::ComposedLoss(pld::distinct_losses(
+                                           composition.releases, key.first, composition.group,
+                                           options.max_distinct_releases, key.second, from_below()),
+                                       {.interval = options.interval,
+                                        .coarseness = options.coarseness,
+                                        .lower = has_lower()}))
             .first->second;
     // An answer depends on the views that earlier ones left: what was looked up leaves its own.
     if (const auto before = looked_up.find(key); before != looked_up.end())

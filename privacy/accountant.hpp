@@ -28,6 +28,7 @@ struct AccountantOptions {
   /// less than 1e-4 of epsilon, or if memory requires it. PrivacyBound::interval is the value used.
   double interval = 0.0;
   /// Factor by which the discretisation error may grow, in [1, 1e4], for a coarser, faster bound.
+  /// Above 1, lower bounds are not computed: they are 0.
   double coarseness = 1.0;
   std::vector<double> orders = {};  ///< Renyi orders > 1 to choose from; empty: all orders
   /// Largest number of different releases that are composed exactly. If there are more, similar

@@ -111,11 +111,18 @@ class Solver {
     good = safe - toward_greedy;  // nothing known
     bad = greedy + toward_greedy;
     double last_v = 0.0, last_g = infinity, least_move = 1.0;
+    bool good_is_confirmed = false;
     for (int round = 0; round < 60; ++round) {
       v = snap(clamp(v));
       g = fine(v);
+      // The other direction takes as long again. It is not computed at the first value, unless that
+      // may be the result.
+      const bool is_confirmed =
+          round > 0 || unknown_.whole || g > -tolerance_.epsilon || v == greedy;
+      if (is_confirmed) g = confirmed(v, g);
       if (g <= 0.0) {
         good = v;
+        good_is_confirmed = is_confirmed;
         if (g > -tolerance_.epsilon && !(unknown_.whole && value_of(v) < tolerance_.exact)) break;
         if (v == greedy) break;
       } else {
@@ -126,7 +133,15 @@ class Solver {
                                   number(delta_));
         bad = v;
       }
-      if (between(good, bad)) break;
+      if (between(good, bad)) {
+        if (good_is_confirmed) break;
+        v = good;  // the other direction was not computed there
+        g = confirmed(v, -infinity);
+        good_is_confirmed = true;
+        if (g <= 0.0) break;
+        bad = v;
+        good = safe - toward_greedy;
+      }
       if (std::isfinite(last_g) && std::isfinite(g) && v != last_v &&
           (g - last_g) / (v - last_v) * derivative > 0.0)
         derivative = (g - last_g) / (v - last_v);
@@ -151,6 +166,8 @@ class Solver {
       }
       v = next;
     }
+    if (!good_is_confirmed && confirmed(good, fine(good)) > 0.0)
+      throw std::domain_error(std::string(unknown_.what) + ": the search does not converge");
     return value_of(good);
   }
 
@@ -226,11 +243,14 @@ class Solver {
     return std::fmin(excess(v, worse(v), coarse_options()), 30.0);
   }
 
-  double fine(double v) {
+  /// Returns excess() on the usual grid, in the worse direction alone.
+  double fine(double v) { return excess(v, worse(v), options_); }
+
+  /// Returns excess() on the usual grid in all directions of the relation, or `g` if that is
+  /// positive. g: fine(v).
+  double confirmed(double v, double g) {
     const NeighbouringRelation first = worse(v);
-    const double g = excess(v, first, options_);
     if (g > 0.0 || first == before_.relation) return g;
-    // The value fits in the worse direction near here; the other direction must be checked too.
     const bool add = first == NeighbouringRelation::add;
     return std::fmax(
         g, excess(v, add ? NeighbouringRelation::remove : NeighbouringRelation::add, options_));

@@ -168,10 +168,13 @@ double ComposedLoss::choose_interval(std::span<const DiscretePld> fine_plds, dou
   for (std::size_t i = 0; i < terms_.size(); ++i)
     mean += static_cast<double>(terms_[i].count) * moments(atoms_of(i), tilt).mean;
   const double one_part = tilt * std::fmax(mean, 1e-3 * span);
+  std::vector<AddedLogSum> by_term;
+  by_term.reserve(terms_.size());
+  for (std::size_t i = 0; i < terms_.size(); ++i) by_term.emplace_back(atoms_of(i), tilt);
   const auto added = [&](double interval) {
     double sum = 0.0;
     for (std::size_t i = 0; i < terms_.size(); ++i)
-      sum += static_cast<double>(terms_[i].count) * added_log_sum(atoms_of(i), interval, tilt);
+      sum += static_cast<double>(terms_[i].count) * by_term[i].at(interval);
     return sum / one_part;
   };
   double requested = options_.interval;
@@ -276,7 +279,7 @@ const ComposedLoss::View& ComposedLoss::view(double tilt, double negligible) {
          std::fabs(tilt - known->tilt) <= 0.02 * tilt))
       return *known;
   forget_views(7);
-  views_.push_back(make_view(tilt, negligible));
+  views_.push_back(make_view(tilt, negligible, options_.lower));
   return *views_.back();
 }
 
@@ -303,6 +306,7 @@ static std::pair<double, double> bisect(const LatticeSum& bound, double delta, d
 /// Returns a lower bound on epsilon at delta. Searches downwards from the upper bound `epsilon`,
 /// because `at` gives good lower bounds only near the mean of the tilted loss.
 double ComposedLoss::lower_epsilon(const View& at, double epsilon, double delta) {
+  if (at.below == nullptr) return 0.0;
   const double from = std::fmin(epsilon, std::fmax(at.top, 0.0));
   for (double width = 1e-6 * from + 1e-12; epsilon > 0.0; width *= 2.0) {
     const double low = std::fmax(from - width, 0.0);
@@ -325,7 +329,7 @@ PrivacyBound ComposedLoss::epsilon(double delta) {
   // If the loss has two regimes, such as the bulk and a rare large loss of a long allocated epoch,
   // the losses near epsilon may have so little tilted probability that what the window leaves out
   // is more. It is subtracted from a lower bound only.
-  if (std::isfinite(found.epsilon) && options_.coarseness <= 1.0 &&
+  if (std::isfinite(found.epsilon) && options_.lower && options_.coarseness <= 1.0 &&
       found.epsilon_lower < (1.0 - kLooseGap) * found.epsilon)
     found.epsilon_lower = std::fmax(
         found.epsilon_lower,
@@ -339,23 +343,26 @@ PrivacyBound ComposedLoss::delta(double epsilon) {
   double about = 0.0;
   const double tilt = tilt_for_epsilon(epsilon, about);
   const View* at = &view(tilt, negligible_for(about));
-  double upper = at->above->delta(epsilon), lower = at->below->delta(epsilon);
+  double upper = 1.0, lower = 0.0;
+  const auto bound_both = [&] {
+    upper = std::fmin(upper, at->above->delta(epsilon));
+    if (at->below != nullptr) lower = std::fmax(lower, at->below->delta(epsilon));
+  };
+  bound_both();
   if (!(upper <
         1.0)) {  // this window missed an event so unlikely; any other window gives a bound, too
     at = &view(tilt_for_delta(1e-20), negligible_for(1e-20));
-    upper = at->above->delta(epsilon);
-    lower = std::fmax(lower, at->below->delta(epsilon));
+    bound_both();
   }
   // If the tail of one release falls slowly, the saddle point's delta is far too large, and so is
   // the probability that was considered negligible.
   for (int round = 0; round < 2 && upper < 1.0; ++round) {
     if (at->negligible <= 1e3 * negligible_for(upper)) break;
     at = &view(at->tilt, negligible_for(1e-2 * upper));
-    upper = std::fmin(upper, at->above->delta(epsilon));
-    lower = std::fmax(lower, at->below->delta(epsilon));
+    bound_both();
   }
-  PrivacyBound found = known(epsilon, std::fmin(upper, 1.0), at->interval);
-  found.delta_lower = std::fmax(lower, 0.0);
+  PrivacyBound found = known(epsilon, upper, at->interval);
+  found.delta_lower = lower;
   forget_views(8);
   return found;
 }

@@ -23,6 +23,8 @@ struct Options {
   double coarseness = 1.0;
   /// Largest length of a Fourier transform, in elements. Each element takes about 120 bytes.
   std::size_t longest = std::size_t{1} << 20;
+  /// Whether lower bounds are computed. If not, they are 0, and epsilon() and delta() are faster.
+  bool lower = true;
 };
 
 /// Bounds on the privacy loss of each of `count` equal releases: `above` is an upper bound, `below`
@@ -67,15 +69,15 @@ class ComposedLoss {
   double settle_tilt(double negligible, const Solve& solve);
   const View& view(double tilt, double negligible);
   /// Returns a lower bound on epsilon at delta from one exponentially tilted distribution of the
-  /// losses. epsilon: an upper bound on it, from the same distribution.
+  /// losses; 0 if it has only upper bounds. epsilon: an upper bound on it, from the same
+  /// distribution.
   static double lower_epsilon(const View& at, double epsilon, double delta);
   void forget_views(std::size_t max_views);
   /// Computes the distribution of the composed loss under exponential tilting by `tilt`, from which
   /// bounds near its mean are read. negligible: probability of large losses that may be left out.
   /// both: whether a lower bound is needed in addition to the upper one. wide: whether to use a
   /// wider range of losses, so that much less probability is left out.
-  std::unique_ptr<View> make_view(double tilt, double negligible, bool both = true,
-                                  bool wide = false);
+  std::unique_ptr<View> make_view(double tilt, double negligible, bool both, bool wide = false);
   double negligible_for(double delta) const;
   double choose_interval(std::span<const DiscretePld> fine_plds, double tilt, double span) const;
 

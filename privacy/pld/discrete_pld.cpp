@@ -27,9 +27,21 @@ double between(double above_low, double above_high, double below_low, double bel
   return std::fmax(mass, 0.0);
 }
 
+/// Returns whether the losses ascend and no three of them are equal. Sorting such atoms would not
+/// change any sum of the masses of equal losses, not even in the last digit.
+bool is_sorted(std::span<const Atom> atoms) {
+  for (std::size_t i = 1; i < atoms.size(); ++i) {
+    if (atoms[i].loss < atoms[i - 1].loss) return false;
+    if (i > 1 && atoms[i].loss == atoms[i - 2].loss) return false;
+  }
+  return true;
+}
+
 void sort_and_merge(std::vector<Atom>& atoms) {
-  std::sort(atoms.begin(), atoms.end(),
-            [](const Atom& a, const Atom& b) { return a.loss < b.loss; });
+  std::erase_if(atoms, [](const Atom& atom) { return !(atom.mass > 0.0); });
+  if (!is_sorted(atoms))
+    std::sort(atoms.begin(), atoms.end(),
+              [](const Atom& a, const Atom& b) { return a.loss < b.loss; });
   std::size_t kept = 0;
   for (const Atom& atom : atoms) {
     if (!(atom.mass > 0.0)) continue;
@@ -49,14 +61,16 @@ Moments moments(std::span<const Atom> atoms, double tilt) {
     largest = std::fmax(largest, tilt * atom.loss + std::log(atom.mass));
   double sum = 0.0, first = 0.0, second = 0.0;
   double centre = 0.0;
+  std::vector<double> weights(atoms.size());
+  for (std::size_t i = 0; i < atoms.size(); ++i)
+    weights[i] = atoms[i].mass * std::exp(tilt * atoms[i].loss - largest);
   for (int pass = 0; pass < 2; ++pass) {
     sum = first = second = 0.0;
-    for (const Atom& atom : atoms) {
-      const double weight = atom.mass * std::exp(tilt * atom.loss - largest);
-      const double d = atom.loss - centre;
-      sum += weight;
-      first += weight * d;
-      second += weight * d * d;
+    for (std::size_t i = 0; i < atoms.size(); ++i) {
+      const double d = atoms[i].loss - centre;
+      sum += weights[i];
+      first += weights[i] * d;
+      second += weights[i] * d * d;
     }
     if (pass == 0) centre = first / sum;
   }
@@ -88,11 +102,21 @@ DiscretePld::DiscretePld(PrivacyLoss loss) : loss_(std::move(loss)) {
   for (const Atom& atom : loss_.atoms) largest = std::fmax(largest, std::fabs(atom.loss));
   loss_error_ = 16.0 * rounding * (1.0 + largest);
   for (std::vector<Cell>& cells : cells_)
-    for (Cell& cell : cells) {
-      cell.p = between(cell.low.p_above, cell.high.p_above, cell.low.p_below, cell.high.p_below);
-      cell.q = between(cell.low.q_above, cell.high.q_above, cell.low.q_below, cell.high.q_below);
-    }
+    for (Cell& cell : cells) measure(cell);
   connect();
+}
+
+void DiscretePld::measure(Cell& cell) {
+  cell.p = between(cell.low.p_above, cell.high.p_above, cell.low.p_below, cell.high.p_below);
+  cell.q = between(cell.low.q_above, cell.high.q_above, cell.low.q_below, cell.high.q_below);
+  cell.log_p = std::log(cell.p);
+  const double low = cell.low.loss, high = cell.high.loss;
+  if (!(cell.p > 0.0 && high > low)) return;
+  // Relative to the mass of the first distribution: q e^low is the mass times E[e^(low - L)].
+  // Computed with logarithms, because e^low may overflow. If q underflows, it carries no
+  // information, and all of the mass goes to the upper end.
+  const double shrunk = cell.q > 0.0 ? std::exp(std::log(cell.q) - cell.log_p + low) : 0.0;
+  cell.share = std::clamp((1.0 - shrunk) / -std::expm1(low - high), 0.0, 1.0);
 }
 
 void DiscretePld::refine(double tilt, double tolerance, double negligible, double share) {
@@ -129,7 +153,7 @@ void DiscretePld::split(std::size_t part, std::vector<Cell>& cells, double tilt,
                  middle < cell.end && width > 0.0;
     if (halve) {
       const double log_part =
-          std::log(cell.p) + log_weight + tilt * std::fmax(cell.high.loss, cell.low.loss) - shift;
+          cell.log_p + log_weight + tilt * std::fmax(cell.high.loss, cell.low.loss) - shift;
       halve = std::exp(std::fmin(log_part, 700.0)) * width * width > threshold ||
               (cell.low.p_above < 0.5 && cell.p > share_ * cell.low.p_above &&
                width > 1e-6 * std::fabs(cell.high.loss));
@@ -142,58 +166,66 @@ void DiscretePld::split(std::size_t part, std::vector<Cell>& cells, double tilt,
     Cell left{.begin = cell.begin, .end = middle, .low = cell.low, .high = point};
     Cell right{.begin = middle, .end = cell.end, .low = point, .high = cell.high};
     for (Cell* half : {&left, &right}) {
-      half->p =
-          between(half->low.p_above, half->high.p_above, half->low.p_below, half->high.p_below);
-      half->q =
-          between(half->low.q_above, half->high.q_above, half->low.q_below, half->high.q_below);
+      measure(*half);
       finer.push_back(*half);
     }
   }
   cells = std::move(finer);
 }
 
+std::size_t DiscretePld::cells_kept(std::size_t part) const {
+  const std::vector<Cell>& cells = cells_[part];
+  std::size_t kept = cells.size();
+  if (!loss_.parts[part].tails->constant_beyond())
+    while (kept > 1 && cells[kept - 1].low.p_above <= negligible_) --kept;
+  return kept;
+}
+
 void DiscretePld::connect() {
   upper_.clear();
-  lower_.clear();
   infinite_ = loss_.infinite;
   for (std::size_t part = 0; part < cells_.size(); ++part) {
     const double weight = loss_.parts[part].weight;
-    const bool constant = loss_.parts[part].tails->constant_beyond();
-    const std::vector<Cell>& cells = cells_[part];
-    const TailPoint& first = cells.front().low;
-    std::size_t kept = cells.size();
-    if (!constant)
-      while (kept > 1 && cells[kept - 1].low.p_above <= negligible_) --kept;
-    const TailPoint& last = cells[kept - 1].high;
+    const LossTails& tails = *loss_.parts[part].tails;
+    const std::span<const Cell> kept(cells_[part].data(), cells_kept(part));
+    const TailPoint &first = kept.front().low, &last = kept.back().high;
     upper_.push_back({first.loss, weight * first.p_below});
-    if (constant) {
-      lower_.push_back({first.loss, weight * first.p_below});
-      upper_.push_back({last.loss, weight * last.p_above});
-      lower_.push_back({last.loss, weight * last.p_above});
-    } else if (std::isfinite(loss_.parts[part].tails->greatest())) {
-      upper_.push_back({loss_.parts[part].tails->greatest(), weight * last.p_above});
-    } else {
-      infinite_ += weight * last.p_above;
-    }
-    for (std::size_t i = 0; i < kept; ++i) {
-      const Cell& cell = cells[i];
+    for (const Cell& cell : kept) {
       const double low = cell.low.loss, high = cell.high.loss;
-      if (!(cell.p > 0.0)) {
-        continue;
-      }
+      if (!(cell.p > 0.0)) continue;
       if (!(high > low)) {
         upper_.push_back({std::fmax(low, high), weight * cell.p});
-        lower_.push_back({std::fmin(low, high), weight * cell.p});
         continue;
       }
-      // Relative to the mass of the first distribution: q e^low is the mass times E[e^(low - L)].
-      // Computed with logarithms, because e^low may overflow. If q underflows, it carries no
-      // information, and all of the mass goes to the upper end.
-      const double shrunk =
-          cell.q > 0.0 ? std::exp(std::log(cell.q) - std::log(cell.p) + low) : 0.0;
-      const double share = std::clamp((1.0 - shrunk) / -std::expm1(low - high), 0.0, 1.0);
-      upper_.push_back({low, weight * cell.p * (1.0 - share)});
-      upper_.push_back({high, weight * cell.p * share});
+      upper_.push_back({low, weight * cell.p * (1.0 - cell.share)});
+      upper_.push_back({high, weight * cell.p * cell.share});
+    }
+    if (tails.constant_beyond())
+      upper_.push_back({last.loss, weight * last.p_above});
+    else if (std::isfinite(tails.greatest()))
+      upper_.push_back({tails.greatest(), weight * last.p_above});
+    else
+      infinite_ += weight * last.p_above;
+  }
+  for (const Atom& atom : loss_.atoms) upper_.push_back(atom);
+  sort_and_merge(upper_);
+}
+
+std::vector<Atom> DiscretePld::lower() const {
+  std::vector<Atom> atoms;
+  for (std::size_t part = 0; part < cells_.size(); ++part) {
+    const double weight = loss_.parts[part].weight;
+    const bool constant = loss_.parts[part].tails->constant_beyond();
+    const std::span<const Cell> kept(cells_[part].data(), cells_kept(part));
+    const TailPoint &first = kept.front().low, &last = kept.back().high;
+    if (constant) atoms.push_back({first.loss, weight * first.p_below});
+    for (const Cell& cell : kept) {
+      const double low = cell.low.loss, high = cell.high.loss;
+      if (!(cell.p > 0.0)) continue;
+      if (!(high > low)) {
+        atoms.push_back({std::fmin(low, high), weight * cell.p});
+        continue;
+      }
       // Merged loss, minus the possible rounding error of the quotient of the tails.
       const double tails_p =
           std::fmin(std::fmin(cell.low.p_above, cell.high.p_below) + cell.p, 1.0);
@@ -202,15 +234,13 @@ void DiscretePld::connect() {
       const double error =
           4.0 * rounding * (tails_p / cell.p + (cell.q > 0.0 ? tails_q / cell.q : 1e300));
       const double merged = error < 1.0 ? std::log(cell.p / cell.q) - 2.0 * error : low;
-      lower_.push_back({std::clamp(merged, low, high), weight * cell.p});
+      atoms.push_back({std::clamp(merged, low, high), weight * cell.p});
     }
+    if (constant) atoms.push_back({last.loss, weight * last.p_above});
   }
-  for (const Atom& atom : loss_.atoms) {
-    upper_.push_back({atom.loss, atom.mass});
-    lower_.push_back({atom.loss, atom.mass});
-  }
-  sort_and_merge(upper_);
-  sort_and_merge(lower_);
+  for (const Atom& atom : loss_.atoms) atoms.push_back(atom);
+  sort_and_merge(atoms);
+  return atoms;
 }
 
 }  // namespace cudp::privacy::pld

@@ -41,7 +41,8 @@ class DiscretePld {
   void refine(double tilt, double tolerance, double negligible, double share = 1.0);
 
   std::span<const Atom> upper() const { return upper_; }
-  std::span<const Atom> lower() const { return lower_; }
+  /// Returns the atoms of the lower bound. They are computed in each call.
+  std::vector<Atom> lower() const;
   /// Probability of an infinite loss, in the upper bound.
   double infinite() const { return infinite_; }
   /// Bound on the rounding error of each atom's privacy loss [nats].
@@ -54,14 +55,21 @@ class DiscretePld {
     TailPoint low, high;
     /// Probability of the cell under each of the two distributions (P, Q) of the dominating pair.
     double p = 0.0, q = 0.0;
+    double log_p = 0.0;
+    /// Fraction of p that the upper bound moves to the upper end.
+    double share = 0.0;
   };
+  /// Computes p and all that follows from it.
+  static void measure(Cell& cell);
+  /// Returns the number of a part's cells that are not beyond the negligible losses.
+  std::size_t cells_kept(std::size_t part) const;
   void split(std::size_t part, std::vector<Cell>& cells, double tilt, double threshold,
              double shift);
   void connect();
 
   PrivacyLoss loss_;
   std::vector<std::vector<Cell>> cells_;  ///< cells of each part
-  std::vector<Atom> upper_, lower_;
+  std::vector<Atom> upper_;
   double negligible_ = 0.0, share_ = 1.0, infinite_ = 0.0, loss_error_ = 0.0;
 };
 

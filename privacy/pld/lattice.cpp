@@ -155,9 +155,10 @@ Lattice lattice_above(const DiscretePld& pld, double interval) {
 }
 
 Lattice lattice_below(const DiscretePld& pld, double interval, double negligible) {
-  const double offset = likeliest(pld.lower());
+  const std::vector<Atom> atoms = pld.lower();
+  const double offset = likeliest(atoms);
   std::vector<Rise> rises;  // rise to the right of each atom
-  std::vector<LatticeAtom> lattice = connect(pld.lower(), offset, interval, &rises);
+  std::vector<LatticeAtom> lattice = connect(atoms, offset, interval, &rises);
   const std::size_t n = lattice.size();
   if (n == 0) return {};
   const auto rise = [&](std::size_t i) { return rises[i].of_chord; };
@@ -240,17 +241,23 @@ double likeliest(std::span<const Atom> atoms) {
       ->loss;
 }
 
-double added_log_sum(std::span<const Atom> atoms, double interval, double tilt) {
-  const Moments now = moments(atoms, tilt);
-  const double offset = likeliest(atoms);
-  const double whole = std::expm1(tilt * interval);
+AddedLogSum::AddedLogSum(std::span<const Atom> atoms, double tilt)
+    : atoms_(atoms), tilt_(tilt), offset_(likeliest(atoms)) {
+  const double log_sum = moments(atoms, tilt).log_sum;
+  tilted_.reserve(atoms.size());
+  for (const Atom& atom : atoms)
+    tilted_.push_back(std::exp(std::log(atom.mass) + tilt * atom.loss - log_sum));
+}
+
+double AddedLogSum::at(double interval) const {
+  const double whole = std::expm1(tilt_ * interval);
   double added = 0.0;
-  for (const Atom& atom : atoms) {
-    const Split at = split(atom.loss - offset, interval);
+  for (std::size_t i = 0; i < atoms_.size(); ++i) {
+    const Split at = split(atoms_[i].loss - offset_, interval);
     // (1 - share) e^(-tilt inside) + share e^(tilt (interval - inside)) - 1
-    const double here = std::expm1(-tilt * at.inside);
+    const double here = std::expm1(-tilt_ * at.inside);
     const double grown = here + at.share * whole * (1.0 + here);
-    added += std::exp(std::log(atom.mass) + tilt * atom.loss - now.log_sum) * grown;
+    added += tilted_[i] * grown;
   }
   return added;
 }

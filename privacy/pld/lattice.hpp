@@ -43,10 +43,20 @@ Lattice lattice_above(const DiscretePld& pld, double interval);
 /// of the largest losses that may be left out.
 Lattice lattice_below(const DiscretePld& pld, double interval, double negligible);
 
-/// Returns how much lattice_above(), which rounds losses to multiples of `interval`, adds to log
-/// E[e^(tilt L)], L the loss: a measure of the error that this interval causes. atoms: the
-/// distribution of the loss.
-double added_log_sum(std::span<const Atom> atoms, double interval, double tilt);
+/// How much lattice_above(), which rounds losses to multiples of an interval, adds to log
+/// E[e^(tilt L)], L the loss: a measure of the error that the interval causes.
+class AddedLogSum {
+ public:
+  /// atoms: the distribution of the loss. They must outlive this object.
+  AddedLogSum(std::span<const Atom> atoms, double tilt);
+  /// Returns the sum for this interval.
+  double at(double interval) const;
+
+ private:
+  std::span<const Atom> atoms_;
+  double tilt_, offset_;
+  std::vector<double> tilted_;  ///< tilted probability of each atom
+};
 
 /// Returns the atom's loss with the largest probability. Lattices have index 0 at this loss,
 /// because the loss of many releases is nearly always the same. atoms: the distribution of the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace cudp::privacy::pld {
 namespace {
@@ -110,18 +111,17 @@ double size(const Complex& value) { return std::sqrt(std::norm(value)); }
 /// whole norm of d counts, in `error`.
 struct Spectrum {
   explicit Spectrum(std::size_t frequencies)
-      : value(frequencies), error(frequencies, 0.0), min_modulus(frequencies, 1.0) {}
-  std::vector<Complex> value;
+      : error(frequencies, 0.0), min_modulus(frequencies, 1.0) {}
+  std::vector<Complex> value;  ///< empty until multiply() is called
   std::vector<double> error, min_modulus;
   double through = 0.0;
 };
 
 /// Multiplies `result` by f^n. f: `factor`, a release's transform, whose error d is at most e at
-/// each frequency; it is overwritten. n: `count`. first: `result` is still empty. The error of f^n
-/// is at most n |d| (|f| + e)^(n-1), and each complex product adds sqrt(5) roundings (Brent,
-/// Percival, Zimmermann 2007).
-void multiply(Spectrum& result, std::vector<Complex>& factor, double e, std::uint64_t count,
-              bool first) {
+/// each frequency. n: `count`. The error of f^n is at most n |d| (|f| + e)^(n-1), and each complex
+/// product adds sqrt(5) roundings (Brent, Percival, Zimmermann 2007).
+void multiply(Spectrum& result, std::vector<Complex> factor, double e, std::uint64_t count) {
+  const bool first = result.value.empty();
   const auto n = static_cast<double>(count);
   const double rounding = 2.5 * unit * n;
   result.through += n * e * std::exp(std::fmin(4.0 * e * n, 700.0));
@@ -138,7 +138,6 @@ void multiply(Spectrum& result, std::vector<Complex>& factor, double e, std::uin
     }
     double& error = result.error[k];
     if (first) {
-      result.value[k] = factor[k];
       error = own;
       continue;
     }
@@ -147,6 +146,7 @@ void multiply(Spectrum& result, std::vector<Complex>& factor, double e, std::uin
     result.value[k] = {a.real() * b.real() - a.imag() * b.imag(),
                        a.real() * b.imag() + a.imag() * b.real()};
   }
+  if (first) result.value = std::move(factor);
 }
 
 }  // namespace
@@ -163,7 +163,6 @@ LatticeSum::LatticeSum(std::span<const Repeated> releases, double tilt, const Wi
   std::int64_t offset = 0;
   double count = 0.0, infinite = 0.0, magnitude = 0.0;
   std::vector<double> values(length);
-  bool first = true;
   for (const Repeated& release : releases) {
     const auto n = static_cast<double>(release.count);
     Tilted tilted = tilt_lattice(release.lattice, tilt, window.interval);
@@ -182,8 +181,7 @@ LatticeSum::LatticeSum(std::span<const Repeated> releases, double tilt, const Wi
     for (Complex& value : spectrum) value += tilted.largest;
     const double by_frequency =
         fft.relative_error() * norm * std::sqrt(static_cast<double>(length)) + 4.0 * unit;
-    multiply(total, spectrum, by_frequency, release.count, first);
-    first = false;
+    multiply(total, std::move(spectrum), by_frequency, release.count);
     offset += static_cast<std::int64_t>(release.count) * tilted.index;
     offset_ += n * release.lattice.offset;
     log_scale_ += n * tilted.log_scale;
@@ -211,10 +209,9 @@ LatticeSum::LatticeSum(std::span<const Repeated> releases, double tilt, const Wi
   for (const double value : values) norm += value * value;
   by_point_ += 1.01 * fft.relative_error() * std::sqrt(norm);
 
-  std::vector<double> in_window(length);
-  for (std::size_t i = 0; i < length; ++i)
-    in_window[i] = values[wrapped(first_ + static_cast<std::int64_t>(i) - offset, length)];
-  sum_tails(in_window);
+  sum_tails(length, [&](std::size_t i) {
+    return values[wrapped(first_ + static_cast<std::int64_t>(i) - offset, length)];
+  });
   if (above) {
     added_ = infinite * (1.0 + 1e-12) + window.mass_above;
   } else {
@@ -242,18 +239,21 @@ void LatticeSum::add_single_release(const Lattice& lattice, std::size_t length, 
     in_window[static_cast<std::size_t>(atom.index - first_)] = weight;
     by_sum_ += weight * 8.0 * unit * (std::fabs(exponent) + std::fabs(log_scale_) + 50.0);
   }
-  sum_tails(in_window);
+  sum_tails(length, [&](std::size_t i) { return in_window[i]; });
 }
 
-void LatticeSum::sum_tails(std::span<const double> tilted) {
-  const std::size_t length = tilted.size();
+/// Computes `sum_` and `sum_moved_` of a window of this length. tilted(i): returns the tilted
+/// probability at its point i. Value: type of the function tilted().
+template <class Value>
+void LatticeSum::sum_tails(std::size_t length, const Value& tilted) {
   sum_.assign(length + 1, 0.0);
   sum_moved_.assign(length + 1, 0.0);
   const double fall = std::exp(-tilt_ * interval_),
                fall_moved = std::exp(-(tilt_ + 1.0) * interval_);
   for (std::size_t i = length; i-- > 0;) {
-    sum_[i] = tilted[i] + fall * sum_[i + 1];
-    sum_moved_[i] = tilted[i] + fall_moved * sum_moved_[i + 1];
+    const double here = tilted(i);
+    sum_[i] = here + fall * sum_[i + 1];
+    sum_moved_[i] = here + fall_moved * sum_moved_[i + 1];
   }
 }
 

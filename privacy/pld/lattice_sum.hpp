@@ -62,7 +62,8 @@ class LatticeSum {
 
  private:
   void add_single_release(const Lattice& lattice, std::size_t length, double loss_error);
-  void sum_tails(std::span<const double> tilted);
+  template <class Value>
+  void sum_tails(std::size_t length, const Value& tilted);
 
   double tilt_, interval_;
   std::int64_t first_;
