@@ -50,8 +50,25 @@ class Certificate(dict):
         """What the run released, as an event of dp_accounting. Its accountants compose it for the
         unit's single rows. If the number of rows is private, the training was planned by a noisy
         number, and the statement is the sum of both parts' epsilon and delta: an accountant of all
-        releases at once finds less."""
+        releases at once finds less.
+
+        Throws InputError if the releases in the certificate are not all that epsilon covers (the
+        result of a tuning, noisy figures of held-out rows, a run that is not finished), or if their
+        number followed from earlier ones (a lost key, a filter)."""
         from dp_accounting import dp_event
+
+        for found, why in (
+            (self.get("status", "finished") == "not finished", "a run that is not finished"),
+            ("tuning" in self, "the result of a tuning: the choice among its trainings is no release of this one"),
+            ("epsilon" in (self.get("holdout") or {}), "noisy figures of held-out rows, which are not in the list"),
+            (self.get("keys_lost", 0) > 0, "a run whose key was lost: how many releases there are was not fixed"),
+            ("filter" in self or self.get("order_fixed_before", False), "releases that a filter admitted one by one"),
+        ):
+            if found:
+                raise _core.InputError(
+                    f"to_dp_event: expected a run whose list of releases is all that epsilon bounds, found {why}; "
+                    "cudp.compose adds up runs"
+                )
 
         def of(release):
             if "mechanism" not in release:
@@ -68,7 +85,7 @@ class Certificate(dict):
             count = release["count"]
             if kind == "gaussian":
                 return dp_event.GaussianDpEvent(release["sigma"]), count
-            if kind in ("bounded-range", "approximate-dp"):
+            if kind in ("bounded-range", "approximate-dp") and hasattr(dp_event, "EpsilonDeltaDpEvent"):
                 return dp_event.EpsilonDeltaDpEvent(release["epsilon"], release.get("delta", 0.0)), count
             raise _core.InputError(f"to_dp_event: expected a mechanism with an event, found {kind}")
 
