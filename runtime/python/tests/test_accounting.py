@@ -182,7 +182,7 @@ def test_an_event_does_not_stand_for_a_tuning_or_a_hold_out(in_folder):
     pathlib.Path("t.toml").write_text('name = "t"\ncolumns = [{name = "a", kind = "numeric", min = -3, max = 3}, '
                                       '{name = "b", kind = "numeric", min = -3, max = 3}, '
                                       '{name = "y", kind = "label", values = ["0", "1"]}]\n')
-    settings = {"schema": "t.toml", "delta": 1e-5, "model": "logistic", "epochs": 1, "batch": 100, "threads": 1}
+    settings = {"schema": "t.toml", "delta": 1e-5, "model": "logistic", "epochs": 1, "batch": 20, "threads": 1}
     held = cudp.train("t.csv", epsilon=1.0, holdout=0.3, holdout_epsilon=4.0, holdout_delta=1e-5, **settings)
     assert held.certificate.epsilon == 4.0  # the training's events alone come to less than 1
     with pytest.raises(cudp.InputError, match="held-out rows"):
