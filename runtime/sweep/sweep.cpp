@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -32,6 +33,26 @@ std::pair<std::size_t, std::size_t> share_of(const std::string& text) {
     if (k && n && *k >= 1 && *k <= *n) return {*k, *n};
   }
   throw InputError("--share: expected K/N with K of 1 to N, found \"" + text + "\"");
+}
+
+/// Returns epsilon and delta of each run in a file of Sweep::begun_file(); none if there is no such
+/// file. Throws BudgetError if it is damaged.
+std::vector<PlannedSpending> begun_runs(const fs::path& file) {
+  std::error_code none;
+  if (!fs::exists(file, none)) return {};
+  std::vector<PlannedSpending> runs;
+  std::istringstream lines(read_file(file));
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t blank = line.find(' ');
+    const auto epsilon = read_number<double>(line.substr(0, blank));
+    const auto delta =
+        blank == std::string::npos ? std::nullopt : read_number<double>(line.substr(blank + 1));
+    if (!epsilon || !delta || !(*epsilon >= 0.0) || !(*delta >= 0.0))
+      throw BudgetError(file.string() + ": expected epsilon and delta, found \"" + line +
+                        "\"; what was spent is not known");
+    runs.push_back({.epsilon = *epsilon, .delta = *delta, .certificate = ""});
+  }
+  return runs;
 }
 
 }  // namespace
@@ -140,8 +161,31 @@ std::vector<PlannedSpending> Sweep::spendings() const {
       s.epsilon = std::numeric_limits<double>::infinity();
     }
     all.push_back(std::move(s));
+    if (folder_.empty()) continue;
+    std::vector<PlannedSpending> begun = begun_runs(begun_file(r));
+    if (!begun.empty() && fs::exists(run_folder(r).root(), none)) begun.pop_back();
+    all.insert(all.end(), begun.begin(), begun.end());
   }
   return all;
+}
+
+fs::path Sweep::begun_file(std::size_t run) const {
+  return folder_ / "private" / "begun" / fs::path(run_name(run)).filename();
+}
+
+void Sweep::add_begun(std::size_t run, bool was_there) const {
+  const PlannedSpending& planned = planned_.at(runs_[run].cell);
+  const fs::path file = begun_file(run);
+  std::error_code failed;
+  if (!std::isfinite(planned.epsilon) || (was_there && fs::exists(file, failed))) return;
+  fs::create_directory(file.parent_path(), failed);
+  // A lost key can take a run from what is planned to its whole budget.
+  const double budget = cells_[runs_[run].cell].config.epsilon.value_or(0.0);
+  const std::string earlier = fs::exists(file, failed) ? read_file(file) : "";
+  write_atomically(file,
+                   earlier + number_text(std::fmax(planned.epsilon, budget)) + " " +
+                       number_text(planned.delta) + "\n",
+                   0600);
 }
 
 void Sweep::make_folder() {
@@ -205,13 +249,16 @@ void Sweep::run(std::optional<EndOnSignal>& end) {
   if (!left.empty())
     reporter_.info(fmt::format("{} of {} runs, {} at a time, in {}", left.size(), runs_.size(),
                                at_once_, folder_.string()));
-  const EndOfTrainings ended = train_all(
-      left, at_once_,
-      {.train = [this](std::size_t r,
-                       const QueuedSignals& signals) { train_in_child(config_of(r), signals); },
-       .is_over = [this](std::size_t r) { return is_over(r); },
-       .report = [this](std::size_t r) { report(r); }},
-      end);
+  const EndOfTrainings ended =
+      train_all(left, at_once_,
+                {.train =
+                     [this](std::size_t r, const QueuedSignals& signals) {
+                       train_in_child(config_of(r), signals,
+                                      [this, r](bool was_there) { add_begun(r, was_there); });
+                     },
+                 .is_over = [this](std::size_t r) { return is_over(r); },
+                 .report = [this](std::size_t r) { report(r); }},
+                end);
   if (ended.code != Exit::ok)
     throw Error(run_name(ended.failed) + " (" + description(ended.failed) + "): " + ended.message,
                 ended.code);

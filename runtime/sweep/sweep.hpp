@@ -40,7 +40,8 @@ class Sweep {
   /// the error with which it would fail.
   void prepare();
 
-  /// Returns the planned privacy cost of each run of the whole sweep. Call after prepare().
+  /// Returns the planned privacy cost of each run of the whole sweep, and the promise of each run
+  /// that began and whose folder is gone. Call after prepare().
   std::vector<PlannedSpending> spendings() const;
 
   /// Makes all unfinished runs of this process's part of the sweep (--share). Creates the folder
@@ -76,6 +77,12 @@ class Sweep {
   /// Returns the config with which a run is trained: the settings of its combination, with the
   /// run's folder as `out`, and with the data that are in memory already.
   TrainConfig config_of(std::size_t run) const;
+  /// Returns the file that lists the runs that began in this run's folder: epsilon and delta of
+  /// each, one a line. A run whose folder is removed has still spent them.
+  std::filesystem::path begun_file(std::size_t run) const;
+  /// Adds a run to begun_file(). was_there: whether its folder is of an earlier call, which has
+  /// added it already. Called in the run's process, before its first step.
+  void add_begun(std::size_t run, bool was_there) const;
   void make_folder();
   void report(std::size_t run) const;
 

@@ -170,12 +170,14 @@ int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t aske
   return std::ranges::any_of(configs, may_use_cuda) ? std::min(jobs, kJobsOfDevice) : jobs;
 }
 
-void train_in_child(const TrainConfig& config, const QueuedSignals& signals) {
+void train_in_child(const TrainConfig& config, const QueuedSignals& signals,
+                    const std::function<void(bool was_there)>& begins) {
   const EndOnSignal end("interrupted before the first step");
   signals.release();
   Reporter silent(Reporter::Silent{});
   std::unique_ptr<Run> started;
-  if (fs::exists(config.out)) {
+  const bool was_there = fs::exists(config.out);
+  if (was_there) {
     // A key that was given can be given again, so it is never lost.
     if (const auto& key = config.of<KeysInUse>().key)
       write_key(RunFolder(config.out).key(), key->key());
@@ -185,6 +187,7 @@ void train_in_child(const TrainConfig& config, const QueuedSignals& signals) {
   } else {
     started = start_run(config, silent);
   }
+  if (begins) begins(was_there);
   (void)train(*started, DrawPictures::no);
 }
 

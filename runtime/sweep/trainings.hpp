@@ -88,8 +88,9 @@ int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t aske
 
 /// Makes a training in the folder config.out, or resumes the run that is already there. Called in a
 /// child process. signals: queue of the signals that arrive before the training has its own
-/// handlers.
-void train_in_child(const TrainConfig& config, const QueuedSignals& signals);
+/// handlers. begins: called before the first step, with whether the run was there already.
+void train_in_child(const TrainConfig& config, const QueuedSignals& signals,
+                    const std::function<void(bool was_there)>& begins = {});
 
 /// Returns whether the run in this folder has ended: it has a result, or it released the noisy
 /// number of its examples and then could not train within its budget.

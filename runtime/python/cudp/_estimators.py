@@ -49,6 +49,21 @@ def _refuse_complex(values, name):
         raise _core.InputError(f"{name}: Complex data not supported: expected real numbers, found complex ones")
 
 
+def _refuse_texts(values, name):
+    """Throws InputError if values do not become numbers, which scikit-learn refuses in words that quote one, and
+    TypeError, as scikit-learn does, if their type has no number."""
+    types = getattr(values, "dtypes", None)
+    types = [getattr(values, "dtype", None)] if types is None or not hasattr(types, "__iter__") else types
+    if all(getattr(kind, "kind", None) in ("f", "i", "u", "b", "c") for kind in types):
+        return
+    try:
+        np.asarray(values, dtype=np.float64)
+    except TypeError:
+        raise TypeError(f"{name}: argument must be a string or a real number") from None
+    except Exception:
+        raise _core.InputError(f"{name}: expected numbers, found something else") from None
+
+
 def _own_values(y):
     """A list of labels as an array of objects: with a common type one label would decide how others are written."""
     flat = [value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value for value in y]
@@ -232,6 +247,9 @@ class _DPEstimator(BaseEstimator):
         _refuse_complex(y, "y")
         if not self.unsafe_from_data:
             X, y = _without_counts(X, y)
+            _refuse_texts(X, "X")
+            if checks.get("y_numeric"):
+                _refuse_texts(y, "y")
         return validate_data(self, X, y, dtype=[np.float64, np.float32],
                              ensure_min_samples=1 if self.unsafe_from_data else 0, **checks)
 

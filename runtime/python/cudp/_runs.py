@@ -50,8 +50,25 @@ class Certificate(dict):
         """What the run released, as an event of dp_accounting. Its accountants compose it for the
         unit's single rows. If the number of rows is private, the training was planned by a noisy
         number, and the statement is the sum of both parts' epsilon and delta: an accountant of all
-        releases at once finds less."""
+        releases at once finds less.
+
+        Throws InputError if the releases in the certificate are not all that epsilon covers (the
+        result of a tuning, noisy figures of held-out rows, a run that is not finished), or if their
+        number followed from earlier ones (a lost key, a filter)."""
         from dp_accounting import dp_event
+
+        for found, why in (
+            (self.get("status", "finished") == "not finished", "a run that is not finished"),
+            ("tuning" in self, "the result of a tuning: the choice among its trainings is no release of this one"),
+            ("epsilon" in (self.get("holdout") or {}), "noisy figures of held-out rows, which are not in the list"),
+            (self.get("keys_lost", 0) > 0, "a run whose key was lost: how many releases there are was not fixed"),
+            ("filter" in self or self.get("order_fixed_before", False), "releases that a filter admitted one by one"),
+        ):
+            if found:
+                raise _core.InputError(
+                    f"to_dp_event: expected a run whose list of releases is all that epsilon bounds, found {why}; "
+                    "cudp.compose adds up runs"
+                )
 
         def of(release):
             if "mechanism" not in release:
@@ -68,7 +85,7 @@ class Certificate(dict):
             count = release["count"]
             if kind == "gaussian":
                 return dp_event.GaussianDpEvent(release["sigma"]), count
-            if kind in ("bounded-range", "approximate-dp"):
+            if kind in ("bounded-range", "approximate-dp") and hasattr(dp_event, "EpsilonDeltaDpEvent"):
                 return dp_event.EpsilonDeltaDpEvent(release["epsilon"], release.get("delta", 0.0)), count
             raise _core.InputError(f"to_dp_event: expected a mechanism with an event, found {kind}")
 
@@ -126,14 +143,24 @@ def _is_frame(data):
     return hasattr(data, "columns") and (hasattr(data, "to_csv") or hasattr(data, "write_csv"))
 
 
-def _is_texts(values):
+def _state_texts(settings):
+    """Whether settings, which are public, are those of texts. Then no row decides how the others are read."""
+    if any(_stated(settings, name) is not None for name in ("vectors", "embedding", "vocabulary")):
+        return True
+    return any(str(_stated(settings, name)).startswith(("imdb", "sentences")) for name in ("model", "preset"))
+
+
+def _is_texts(values, settings=None):
     """Whether values are a list or an array of texts, of which some may be missing or something else. An empty one is,
-    since rows of features have two dimensions: with no texts a run ends as with one."""
+    since rows of features have two dimensions: with no texts a run ends as with one. settings: of the training. If they
+    are those of texts, any list is one; otherwise, and to score rows, its values decide."""
     if isinstance(values, np.ndarray):
         if values.dtype.kind != "O" or values.ndim != 1:
             return values.dtype.kind == "U" and values.ndim == 1
     elif not isinstance(values, (list, tuple)):
         return False
+    if settings is not None and _state_texts(settings):
+        return True
     return (all(isinstance(v, (str, bytes)) or not hasattr(v, "__len__") for v in values)
             and (len(values) == 0 or any(isinstance(v, str) for v in values)))
 
@@ -198,7 +225,7 @@ def _texts_as_table(data, test_data, settings, folder):
         if not _is_pair(pair):
             given.append(pair)
             continue
-        if len(pair) != 2 or not _is_texts(pair[0]):
+        if len(pair) != 2 or not _is_texts(pair[0], settings):
             raise _core.InputError("data: expected (texts, labels) of the same length, found others")
         given.append(_write_texts(pair[0], _label_texts(pair[1], pair[0]), os.path.join(folder, name)))
     return given
@@ -328,7 +355,7 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, groups=None, m
                         out=out, on_epoch=on_epoch, verbose=verbose, **settings)
 
 
-def _check_groups(data, groups, max_rows, bounds):
+def _check_groups(data, groups, max_rows, bounds, settings):
     """Throws InputError if a unit of privacy, or a part of one, is stated where it has no effect."""
     if groups is None:
         if max_rows is not None or bounds is not None:
@@ -336,7 +363,7 @@ def _check_groups(data, groups, max_rows, bounds):
             raise _core.InputError(
                 f"{name}: expected with groups only, an id for each row of (X, y), found it alone"
             )
-    elif not _is_pair(data) or (len(data) == 2 and _is_texts(data[0])):
+    elif not _is_pair(data) or (len(data) == 2 and _is_texts(data[0], settings)):
         raise _core.InputError(
             "groups: expected with (X, y) of features only, since a table's schema states its unit "
             "(unit and max_rows), found other data"
@@ -347,10 +374,10 @@ def train_within(charged, data, *, test_data=None, groups=None, max_rows=None, b
                  on_epoch=None, verbose=False, _pictures=True, **settings):
     """Trains within the budgets of `charged`, a _budget.Charged. _pictures: whether gnuplot draws the
     results into the folder of the run."""
-    _check_groups(data, groups, max_rows, bounds)
+    _check_groups(data, groups, max_rows, bounds, settings)
     _arrays.check_apart(data, test_data)
     frames = None
-    texts = _is_pair(data) and len(data) == 2 and _is_texts(data[0])
+    texts = _is_pair(data) and len(data) == 2 and _is_texts(data[0], settings)
     if texts or groups is not None or _is_frame(data) or _is_frame(test_data):
         frames = tempfile.mkdtemp(prefix="cudp-table-")
     try:

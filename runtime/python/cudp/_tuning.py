@@ -107,9 +107,9 @@ def _grid(grid):
 
 def _write_data(data, test_data, groups, max_rows, bounds, settings, files):
     """Writes what is not in a file yet into the folder, and names it in the settings."""
-    _runs._check_groups(data, groups, max_rows, bounds)
+    _runs._check_groups(data, groups, max_rows, bounds, settings)
     _arrays.check_apart(data, test_data)
-    if _runs._is_pair(data) and len(data) == 2 and _runs._is_texts(data[0]):
+    if _runs._is_pair(data) and len(data) == 2 and _runs._is_texts(data[0], settings):
         data, test_data = _runs._texts_as_table(data, test_data, settings, files)
     elif groups is not None:
         tested = _runs._pair(test_data, "test_data", settings) if _runs._is_pair(test_data) else test_data

@@ -159,6 +159,39 @@ def test_a_certificate_is_checked_by_googles_accountant(rows):
     assert theirs(certificate.to_dp_event(), 1e-5) == pytest.approx(certificate.epsilon, rel=1e-3)
 
 
+@pytest.mark.parametrize("more, found", [
+    ({"tuning": {}}, "the result of a tuning"),
+    ({"holdout": {"epsilon": 4.0}}, "noisy figures of held-out rows"),
+    ({"keys_lost": 1}, "a run whose key was lost"),
+    ({"filter": {}}, "a filter"),
+    ({"order_fixed_before": True}, "a filter"),
+    ({"status": "not finished"}, "not finished"),
+])
+def test_no_event_leaves_out_what_epsilon_covers(more, found):
+    pytest.importorskip("dp_accounting")
+    certificate = {"status": "finished", "releases": [{"q": 0.1, "sigma": 1.0, "steps": 2}], "holdout": {"share": 0.2}}
+    cudp.Certificate(certificate).to_dp_event()
+    with pytest.raises(cudp.InputError, match=found):
+        cudp.Certificate({**certificate, **more}).to_dp_event()
+
+
+def test_an_event_does_not_stand_for_a_tuning_or_a_hold_out(in_folder):
+    pytest.importorskip("dp_accounting")
+    x = np.random.default_rng(1).uniform(-3, 3, size=(600, 2))
+    pathlib.Path("t.csv").write_text("a,b,y\n" + "".join(f"{a},{b},{int(a > 0)}\n" for a, b in x))
+    pathlib.Path("t.toml").write_text('name = "t"\ncolumns = [{name = "a", kind = "numeric", min = -3, max = 3}, '
+                                      '{name = "b", kind = "numeric", min = -3, max = 3}, '
+                                      '{name = "y", kind = "label", values = ["0", "1"]}]\n')
+    settings = {"schema": "t.toml", "delta": 1e-5, "model": "logistic", "epochs": 1, "batch": 20, "threads": 1}
+    held = cudp.train("t.csv", epsilon=1.0, holdout=0.3, holdout_epsilon=4.0, holdout_delta=1e-5, **settings)
+    assert held.certificate.epsilon == 4.0  # the training's events alone come to less than 1
+    with pytest.raises(cudp.InputError, match="held-out rows"):
+        held.certificate.to_dp_event()
+    tuned = cudp.tune("t.csv", epsilon=2.0, runs=2, grid={"lr": [0.5, 1.0]}, holdout=0.3, jobs=1, **settings)
+    with pytest.raises(cudp.InputError, match="a tuning"):
+        tuned.certificate.to_dp_event()
+
+
 def test_events_without_a_counterpart_are_refused():
     dp_event = pytest.importorskip("dp_accounting.dp_event")
     with pytest.raises(cudp.InputError, match="no counterpart"):

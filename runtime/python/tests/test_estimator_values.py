@@ -31,6 +31,26 @@ def test_estimators_quote_no_rows_and_no_type_of_lists():
         names.fit(x, [*[["no", "yes"][a] for a in y[:-1]], 1])
 
 
+def test_estimators_quote_no_cell_that_is_no_number():
+    pytest.importorskip("sklearn")
+    pandas = pytest.importorskip("pandas")
+    x, y = np.random.default_rng(1).normal(size=(37, 2)), [0, 1] * 18 + [1]
+    public = {"epsilon": 3.0, "delta": 1e-5, "bounds": (-4, 4), "batch_size": 8, "epochs": 1, "threads": 1,
+              "size_is_public": True}
+    objects = x.astype(object)
+    objects[5, 1] = "Smith"
+    for cells in (objects, objects.astype(str), pandas.DataFrame(objects), objects.tolist()):
+        with pytest.raises(ValueError) as refused:
+            cudp.DPLogisticRegression(classes=[0, 1], **public).fit(cells, y)
+        assert "Smith" not in str(refused.value) and "37" not in str(refused.value)
+    for target in ([*map(float, y[:-1]), "Smith"], np.array([*map(str, y[:-1]), "Smith"])):
+        with pytest.raises(ValueError) as refused:
+            cudp.DPRegressor(target_bounds=(0, 1), **public).fit(x, target)
+        assert "Smith" not in str(refused.value)
+    numbers = x.astype(object)
+    assert cudp.DPLogisticRegression(classes=[0, 1], **public).fit(numbers, y).certificate_.epsilon == pytest.approx(3, rel=0.01)
+
+
 def test_wide_bounds_warn_for_no_row():
     pytest.importorskip("sklearn")
     public = {"epsilon": 3.0, "delta": 1e-5, "classes": [0, 1], "batch_size": 8, "epochs": 1, "threads": 1,

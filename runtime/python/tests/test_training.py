@@ -544,6 +544,15 @@ def test_no_texts_are_trained_on_as_one_is():
         assert run.certificate.epsilon == pytest.approx(100)
 
 
+def test_no_text_decides_whether_the_others_are_texts():
+    settings = {"model": "imdb-mean", "epsilon": 100.0, "delta": 1e-5, "epochs": 1, "batch": 1, "seed": 1,
+                "vectors": {"good": [1.0, 0.5]}, "classes": ["no", "yes"]}
+    for texts in ([None], [None, None], ["good", None], ["good", ["good"]], ["good", 1.0],
+                  np.array([None, "good"], dtype=object), np.array([None], dtype=object)):
+        run = cudp.train((texts, ["yes"] * len(texts)), **settings)
+        assert run.certificate.epsilon == pytest.approx(100)
+
+
 GROWTH = """
 import gc, os, pathlib
 import numpy as np

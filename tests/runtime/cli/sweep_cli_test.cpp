@@ -214,6 +214,32 @@ TEST_F(SweepCli, TheRuleForAllRunsFollowsFromNoRelease) {
   EXPECT_EQ(joint_spending({run}, {}).delta, 1e-5);
 }
 
+/// A run whose folder was removed is made again, and what it has spent stays spent.
+TEST_F(SweepCli, ARunWhoseFolderIsRemovedHasSpentItsBudget) {
+  const auto call = [&](const Arguments& more) {
+    return run_cudp(folder_,
+                    sweep(with({"--epsilon", "1", "--repeats", "2", "--out", out()}, more)));
+  };
+  const Arguments total = {"--total-epsilon", "2.01", "--total-delta", "2e-5"};
+  const auto spent = [&] {
+    return nlohmann::json::parse(text("release/sweep.json"))["epsilon_of_all_runs"].get<double>();
+  };
+  ASSERT_EQ(call(total).exit, 0);
+  const double of_two = spent();
+  ASSERT_EQ(call(total).exit, 0);
+  EXPECT_EQ(spent(), of_two);
+  fs::remove_all(out() + "/runs/002");
+  const Finished refused = call(total);
+  EXPECT_EQ(refused.exit, 3) << refused.err;
+  EXPECT_FALSE(fs::exists(out() + "/runs/002"));
+  // Without a limit it is made, and counts beside the one that was removed, however often.
+  for (int removed = 1; removed <= 2; ++removed) {
+    fs::remove_all(out() + "/runs/002");
+    ASSERT_EQ(call({"--total-delta", "1e-4"}).exit, 0);
+    EXPECT_GT(spent(), of_two + 0.4 * removed);
+  }
+}
+
 TEST_F(SweepCli, TasksOfAnArrayShareTheRuns) {
   const auto task = [&](const std::string& share) {
     return run_cudp(folder_, sweep({"--epsilon", "1,2,3", "--test-data-is-public", "--share", share,
