@@ -48,6 +48,13 @@ PlannedSpending from_json(const PlanJson& j) {
           .data_tag = j["data"]};
 }
 
+/// Moves the data of a prepared training back to memory that trainings share. They have their
+/// features now, which the next training must not compute from features again.
+void take_back(LoadedData& loaded, Experiment& e) {
+  loaded.data = std::move(e.data);
+  loaded.has_features = true;
+}
+
 /// Returns facts about the data of a training with this config, computed in this process.
 DataFacts facts_here(const TrainConfig& asked, const SharedData& data) {
   Reporter silent(Reporter::Silent{});
@@ -59,7 +66,7 @@ DataFacts facts_here(const TrainConfig& asked, const SharedData& data) {
                   .unit = unit_name(e.data),
                   .unit_rows = e.data.unit_rows,
                   .protected_unit = protected_unit(e.data)};
-  if (loaded != nullptr) loaded->data = std::move(e.data);
+  if (loaded != nullptr) take_back(*loaded, e);
   return facts;
 }
 
@@ -92,7 +99,7 @@ std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
                    .delta = f.delta,
                    .certificate = f.plan ? privacy::to_text(*f.plan) : "",
                    .data_tag = std::move(tag)});
-    if (loaded != nullptr) loaded->data = std::move(e.data);
+    if (loaded != nullptr) take_back(*loaded, e);
   }
   return all;
 }

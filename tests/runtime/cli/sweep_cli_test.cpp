@@ -240,6 +240,19 @@ TEST_F(SweepCli, ARunWhoseFolderIsRemovedHasSpentItsBudget) {
   }
 }
 
+TEST_F(SweepCli, FeaturesAreComputedOnceFromTheImages) {
+  const Arguments images = args(
+      "--dataset glyphs --features scatter --feature-cache none --delta 1e-5 --epsilon 3 "
+      "--batch 64 --steps 2 --seed 5 --threads 1 --quiet");  // on a device, if there is one
+  const Finished all =
+      run_cudp(folder_, with({"sweep", "--out", out(), "--lr", "0.1,0.2,0.3"}, images));
+  ASSERT_EQ(all.exit, 0) << all.err;
+  const Finished last =
+      run_cudp(folder_, with({"train", "--out", out("alone"), "--lr", "0.3"}, images));
+  ASSERT_EQ(last.exit, 0) << last.err;
+  EXPECT_EQ(text("runs/003/release/model.safetensors"), text("release/model.safetensors", "alone"));
+}
+
 TEST_F(SweepCli, TasksOfAnArrayShareTheRuns) {
   const auto task = [&](const std::string& share) {
     return run_cudp(folder_, sweep({"--epsilon", "1,2,3", "--test-data-is-public", "--share", share,
