@@ -35,22 +35,38 @@ std::pair<std::size_t, std::size_t> share_of(const std::string& text) {
   throw InputError("--share: expected K/N with K of 1 to N, found \"" + text + "\"");
 }
 
-/// Returns epsilon and delta of each run in a file of Sweep::begun_file(); none if there is no such
-/// file. Throws BudgetError if it is damaged.
-std::vector<PlannedSpending> begun_runs(const fs::path& file) {
-  std::error_code none;
-  if (!fs::exists(file, none)) return {};
-  std::vector<PlannedSpending> runs;
+/// A run in a file of Sweep::begun_file().
+struct BegunRun {
+  double epsilon = 0.0, delta = 0.0;
+  bool starts = false;  ///< whether it may have no folder yet; then it has released nothing
+};
+
+/// Word at the end of the line of a run that starts.
+constexpr std::string_view kStarts = " starts";
+
+/// Returns the runs in a file of Sweep::begun_file(); none if there is no such file. Throws
+/// BudgetError if it is damaged.
+std::vector<BegunRun> begun_runs(const fs::path& file) {
+  std::error_code failed;
+  const bool is_there = fs::exists(file, failed);
+  if (failed) throw BudgetError(file.string() + ": " + failed.message());
+  if (!is_there) return {};
+  std::vector<BegunRun> runs;
   std::istringstream lines(read_file(file));
   for (std::string line; std::getline(lines, line);) {
-    const std::size_t blank = line.find(' ');
-    const auto epsilon = read_number<double>(line.substr(0, blank));
+    BegunRun run{.starts = line.ends_with(kStarts)};
+    const std::string numbers =
+        line.substr(0, line.size() - (run.starts ? kStarts.size() : std::size_t{0}));
+    const std::size_t blank = numbers.find(' ');
+    const auto epsilon = read_number<double>(numbers.substr(0, blank));
     const auto delta =
-        blank == std::string::npos ? std::nullopt : read_number<double>(line.substr(blank + 1));
+        blank == std::string::npos ? std::nullopt : read_number<double>(numbers.substr(blank + 1));
     if (!epsilon || !delta || !(*epsilon >= 0.0) || !(*delta >= 0.0))
       throw BudgetError(file.string() + ": expected epsilon and delta, found \"" + line +
                         "\"; what was spent is not known");
-    runs.push_back({.epsilon = *epsilon, .delta = *delta, .certificate = ""});
+    run.epsilon = *epsilon;
+    run.delta = *delta;
+    runs.push_back(run);
   }
   return runs;
 }
@@ -162,9 +178,12 @@ std::vector<PlannedSpending> Sweep::spendings() const {
     }
     all.push_back(std::move(s));
     if (folder_.empty()) continue;
-    std::vector<PlannedSpending> begun = begun_runs(begun_file(r));
-    if (!begun.empty() && fs::exists(run_folder(r).root(), none)) begun.pop_back();
-    all.insert(all.end(), begun.begin(), begun.end());
+    std::vector<BegunRun> begun = begun_runs(begun_file(r));
+    // The last one is that of the present folder, or it made none.
+    if (!begun.empty() && (begun.back().starts || fs::exists(run_folder(r).root(), none)))
+      begun.pop_back();
+    for (const BegunRun& b : begun)
+      all.push_back({.epsilon = b.epsilon, .delta = b.delta, .certificate = ""});
   }
   return all;
 }
@@ -173,19 +192,31 @@ fs::path Sweep::begun_file(std::size_t run) const {
   return folder_ / "private" / "begun" / fs::path(run_name(run)).filename();
 }
 
-void Sweep::add_begun(std::size_t run, bool was_there) const {
+void Sweep::note_begun(std::size_t run, RunEvent event) const {
   const PlannedSpending& planned = planned_.at(runs_[run].cell);
+  if (!std::isfinite(planned.epsilon)) return;
   const fs::path file = begun_file(run);
-  std::error_code failed;
-  if (!std::isfinite(planned.epsilon) || (was_there && fs::exists(file, failed))) return;
-  fs::create_directory(file.parent_path(), failed);
+  std::vector<BegunRun> begun = begun_runs(file);
+  const bool is_open = !begun.empty() && begun.back().starts;
+  if (event == RunEvent::resumes && !begun.empty() && !is_open) return;
   // A lost key can take a run from what is planned to its whole budget.
   const double budget = cells_[runs_[run].cell].config.epsilon.value_or(0.0);
-  const std::string earlier = fs::exists(file, failed) ? read_file(file) : "";
-  write_atomically(file,
-                   earlier + number_text(std::fmax(planned.epsilon, budget)) + " " +
-                       number_text(planned.delta) + "\n",
-                   0600);
+  const BegunRun now{.epsilon = std::fmax(planned.epsilon, budget),
+                     .delta = planned.delta,
+                     .starts = event == RunEvent::starts};
+  if (is_open)
+    begun.back() = now;
+  else
+    begun.push_back(now);
+  std::string text;
+  for (const BegunRun& b : begun) {
+    text += number_text(b.epsilon) + " " + number_text(b.delta);
+    if (b.starts) text += kStarts;
+    text += "\n";
+  }
+  std::error_code failed;  // reported by the next line
+  fs::create_directory(file.parent_path(), failed);
+  write_atomically(file, text, 0600);
 }
 
 void Sweep::make_folder() {
@@ -254,7 +285,7 @@ void Sweep::run(std::optional<EndOnSignal>& end) {
                 {.train =
                      [this](std::size_t r, const QueuedSignals& signals) {
                        train_in_child(config_of(r), signals,
-                                      [this, r](bool was_there) { add_begun(r, was_there); });
+                                      [this, r](RunEvent event) { note_begun(r, event); });
                      },
                  .is_over = [this](std::size_t r) { return is_over(r); },
                  .report = [this](std::size_t r) { report(r); }},

@@ -80,9 +80,10 @@ class Sweep {
   /// Returns the file that lists the runs that began in this run's folder: epsilon and delta of
   /// each, one a line. A run whose folder is removed has still spent them.
   std::filesystem::path begun_file(std::size_t run) const;
-  /// Adds a run to begun_file(). was_there: whether its folder is of an earlier call, which has
-  /// added it already. Called in the run's process, before its first step.
-  void add_begun(std::size_t run, bool was_there) const;
+  /// Notes in begun_file() that a run starts, began or resumes. Called in the run's process before
+  /// its first step. The line of a run that starts says so until the run has its folder, so that a
+  /// start that failed before does not count.
+  void note_begun(std::size_t run, RunEvent event) const;
   void make_folder();
   void report(std::size_t run) const;
 

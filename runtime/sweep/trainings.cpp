@@ -178,23 +178,32 @@ int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t aske
 }
 
 void train_in_child(const TrainConfig& config, const QueuedSignals& signals,
-                    const std::function<void(bool was_there)>& begins) {
+                    const std::function<void(RunEvent)>& observe) {
   const EndOnSignal end("interrupted before the first step");
   signals.release();
   Reporter silent(Reporter::Silent{});
   std::unique_ptr<Run> started;
-  const bool was_there = fs::exists(config.out);
-  if (was_there) {
+  const auto tell = [&](RunEvent event) {
+    if (observe) observe(event);
+  };
+  if (fs::exists(config.out)) {
     // A key that was given can be given again, so it is never lost.
     if (const auto& key = config.of<KeysInUse>().key)
       write_key(RunFolder(config.out).key(), key->key());
     const Settings flags{{"resume", {config.out, "sweep"}},
                          {"threads", {std::int64_t{config.threads}, "sweep"}}};
     started = resume_run(flags, silent, nullptr, alone(), nullptr, {}, {}, config.of<DataInUse>());
+    tell(RunEvent::resumes);
   } else {
-    started = start_run(config, silent);
+    tell(RunEvent::starts);
+    try {
+      started = start_run(config, silent);
+    } catch (...) {
+      if (fs::exists(config.out)) tell(RunEvent::began);
+      throw;
+    }
+    tell(RunEvent::began);
   }
-  if (begins) begins(was_there);
   (void)train(*started, DrawPictures::no);
 }
 

@@ -86,11 +86,18 @@ bool may_use_cuda(const TrainConfig& config);
 /// of threads of a training, but at most 8 if a training may use a CUDA device.
 int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t asked);
 
+/// What happens to a run before its first step.
+enum class RunEvent {
+  starts,   ///< nothing was released yet, and the run has no folder
+  began,    ///< the run has its folder; it may have been refused after its noisy number of examples
+  resumes,  ///< the folder of an earlier call is continued
+};
+
 /// Makes a training in the folder config.out, or resumes the run that is already there. Called in a
 /// child process. signals: queue of the signals that arrive before the training has its own
-/// handlers. begins: called before the first step, with whether the run was there already.
+/// handlers. observe: called for each RunEvent; may be empty.
 void train_in_child(const TrainConfig& config, const QueuedSignals& signals,
-                    const std::function<void(bool was_there)>& begins = {});
+                    const std::function<void(RunEvent)>& observe = {});
 
 /// Returns whether the run in this folder has ended: it has a result, or it released the noisy
 /// number of its examples and then could not train within its budget.

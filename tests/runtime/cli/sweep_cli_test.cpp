@@ -240,6 +240,30 @@ TEST_F(SweepCli, ARunWhoseFolderIsRemovedHasSpentItsBudget) {
   }
 }
 
+TEST_F(SweepCli, AStartThatMadeNoFolderHasSpentNothing) {
+  const auto call = [&] {
+    return run_cudp(folder_, sweep({"--epsilon", "1", "--repeats", "2", "--out", out(),
+                                    "--total-epsilon", "2.01", "--total-delta", "2e-5"}));
+  };
+  const auto spent = [&] {
+    return nlohmann::json::parse(text("release/sweep.json"))["epsilon_of_all_runs"].get<double>();
+  };
+  ASSERT_EQ(call().exit, 0);
+  const double of_two = spent();
+  const std::string file = out() + "/private/begun/002";
+  const std::string line = text("private/begun/002");
+  fs::remove_all(out() + "/runs/002");
+  write_text(file, line.substr(0, line.size() - 1) + " starts\n");
+  ASSERT_EQ(call().exit, 0);
+  EXPECT_EQ(spent(), of_two);
+  EXPECT_EQ(text("private/begun/002"), line);
+  // The run of the first line is not that of the folder, which a process made that was killed then.
+  write_text(file, line + line.substr(0, line.size() - 1) + " starts\n");
+  EXPECT_EQ(call().exit, 3);
+  write_text(file, "1 starts\n");
+  EXPECT_EQ(call().exit, 3);
+}
+
 TEST_F(SweepCli, FeaturesAreComputedOnceFromTheImages) {
   const Arguments images = args(
       "--dataset glyphs --features scatter --feature-cache none --delta 1e-5 --epsilon 3 "

@@ -40,9 +40,9 @@ struct TensorFragments {
   float d[4];
 };
 
-/// Computes d += a b for a warp, given the registers of its lanes. Returns null, or an error
-/// message if an operand is not rounded to TF32: a device would ignore the other bits.
-/// Computes d += a b for the whole warp: what mma_tf32() does once all of its lanes have come.
+/// Computes d += a b for a warp, given the registers of its lanes: what mma_tf32() does once all of
+/// them have come. Returns null, or an error message if an operand is not rounded to TF32: a device
+/// would ignore the other bits.
 const char* multiply_fragments(void* const (&lanes)[32]);
 
 /// Computes d += a b. All lanes of a warp must call it at the same line.
