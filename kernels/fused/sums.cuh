@@ -57,8 +57,10 @@ __device__ __forceinline__ Four hidden_inputs(Space<P>& s, int e, int in) {
   return {{a.x, a.y, b.x, b.y}};
 }
 
-/// Calls body(k, small) for the k-th partial derivative that this thread has among those by biases
-/// and by the last layer's weights. small: how it is computed (P::Small).
+/// Calls body(k, small) for each of the "small" partial derivatives that this thread computes:
+/// those with respect to the biases and the last layer's weights, which are divided among all
+/// threads. k: index among the thread's own ones. small: the parameter, and the two numbers whose
+/// product is the derivative (P::Small).
 template <class P, class Body>
 __device__ __forceinline__ void for_each_small(const Body& body) {
   for_constants<P::kSmallOwned>([&](auto k) {

@@ -219,9 +219,11 @@ struct RecurrentBlock : RecurrentTexts {
     }
   }
 
-  /// Starts to copy the next part (slab) of U, the weights of the states, to buffer `to` (0 or 1):
-  /// what plan.units units from `unit` on need. In the forward pass these are their rows, gate by
-  /// gate; in the backward pass their columns. finish_slab() waits for the copy.
+  /// Starts to copy a part (slab) of U, the matrix of weights that multiply the previous state, to
+  /// shared memory. The slab has the weights that the kernel needs to compute plan.units hidden
+  /// units, the first of which is `unit`: in the forward pass these units' rows of U, gate by gate;
+  /// in the backward pass their columns. to: index (0 or 1) of the buffer that receives it.
+  /// finish_slab() waits for the copy.
   __device__ __forceinline__ void start_slab(int unit, int to) {
     float* const slab = weights + to * slab_floats();
     const int width = back ? a.plan.units : row_pitch;

@@ -126,8 +126,9 @@ class StagedSteps {
   /// Starts, in another thread, the pass that copies the rows of the group that was drawn, if a
   /// temporary file is free. Then starts to draw the next group.
   void start_pass();
-  /// Makes the group of the pass that has ended the current one (now_), after a short wait for the
-  /// pass. If the pass failed, or took longer than its steps, no more passes are made.
+  /// Waits briefly for the pass in progress. If it has ended, makes the group of steps that it
+  /// copied the current group (now_). Ends all passes if this one failed, or ended only after
+  /// `step`, the current step, was past the end of its group.
   void use_passed(std::uint64_t step);
   template <class T>
   bool is_ready(const std::future<T>& result) const;
