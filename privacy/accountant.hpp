@@ -24,8 +24,10 @@ struct Composition {
 struct AccountantOptions {
   AccountantKind kind = AccountantKind::best;
   /// Privacy losses are rounded to multiples of this number [nats], in [0, 1]. 0 means 1e-4 if that
-  /// adds less than 2e-4 to epsilon, and an automatic choice otherwise. It is doubled if that costs
-  /// less than 1e-4 of epsilon, or if memory requires it. PrivacyBound::interval is the value used.
+  /// raises epsilon by less than 2e-4 of its value, otherwise an automatic choice. If a number is
+  /// so small that the computation takes long, the accountant uses 2, 4, ... times the number
+  /// instead: as much as memory requires, and more while that raises epsilon by only about 1e-4 of
+  /// its value. PrivacyBound::interval is the number that was used.
   double interval = 0.0;
   /// Factor by which the discretisation error may grow, in [1, 1e4], for a coarser, faster bound.
   /// Above 1, lower bounds are not computed: they are 0.

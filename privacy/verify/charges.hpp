@@ -17,7 +17,9 @@ struct Charge {
   std::uint64_t key = 0;       ///< number of times that the random key was lost before this line
 };
 
-/// Content of a ledger file: all charges, and when random keys were lost.
+/// Content of a ledger file: all charges, and the points at which the run lost its random key (the
+/// secret key that draws the noise) and continued with a new one. Releases that are repeated with
+/// the new key are charged again.
 struct Charges {
   std::vector<Charge> lines;
   /// One entry per loss of the random key: the number of releases that the file lists before it.
