@@ -71,7 +71,7 @@ struct SquareRows {
 /// (gradient - m) / scale, where m and scale are arrays with a number for each weight. The weights'
 /// gradient is the product x_i dy_j of input i and the gradient dy_j of output j. It is not formed:
 /// the kernel computes
-///  parts[e] = dense_square(A, B, c),  A = sum_j dy_j^2 u_j,  B = sum_j dy_j v_j,  c = *shift
+///   parts[e] = dense_square(A, B, c),  A = sum_j dy_j^2 u_j,  B = sum_j dy_j v_j,  c = *shift
 /// from u and v, which matrix products computed before.
 struct DenseTransformedNorm {
   Batch batch;

@@ -34,7 +34,7 @@ struct LstmStep {
 /// start row[m] floats after each pointer. units: number of hidden units, padded to a multiple of
 /// 16. The gates are r (reset) and z (update), and n is the candidate state: with the input x and
 /// the previous state h,
-///  n = tanh(W_n x + b_n + r (U_n h + bias_n)),  next state = (1 - z) n + z h.
+///   n = tanh(W_n x + b_n + r (U_n h + bias_n)),  next state = (1 - z) n + z h.
 /// So n has two biases: b_n, which the caller has added, and bias_n, which this step adds.
 ///
 /// Forward: on entry gates [4 units] contains W_n x + b_n, the pre-activations of r and of z, and
