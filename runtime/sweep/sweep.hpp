@@ -40,8 +40,9 @@ class Sweep {
   /// the error with which it would fail.
   void prepare();
 
-  /// Returns the planned privacy cost of each run of the whole sweep, and the promise of each run
-  /// that began and whose folder is gone. Call after prepare().
+  /// Returns the privacy cost of each run of the whole sweep: what its certificate states or, if it
+  /// has none yet, what is planned. The list also has the cost of each earlier run that began and
+  /// whose folder was removed since. Call after prepare().
   std::vector<PlannedSpending> spendings() const;
 
   /// Makes all unfinished runs of this process's part of the sweep (--share). Creates the folder
@@ -66,6 +67,7 @@ class Sweep {
   static bool has_private_part(const SweepTable& table);
 
  private:
+  /// A run of the sweep. cell: index of its combination of settings in cells_.
   struct ScheduledRun {
     std::size_t cell = 0;
     bool mine = true;  ///< whether this process makes the run (--share)
