@@ -114,8 +114,8 @@ void Ledger::fresh_key(std::uint64_t step) {
   append({.kind = Kind::key, .first = step, .release = {}});
 }
 
-/// Appends a record that has been checked, or merges it into the last one. Every record of a charge
-/// or a lost key is added by this function.
+/// Appends a record that has been checked, or merges it into the last one. Every record, of a
+/// charge or of the loss of the random key, is added by this function.
 void Ledger::append(const Record& record) {
   if (record.kind == Kind::key) {
     key_begin_ = until_ = record.first;

@@ -34,6 +34,7 @@ Real inner_product(std::span<const float> x, const Real* w) {
   return sum;
 }
 
+/// Derivatives of the loss phi(m) with respect to the margin m.
 template <class Real>
 struct Derivatives {
   Real first;   ///< phi', derivative of the loss phi(m) in the margin m
