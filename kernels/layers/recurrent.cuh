@@ -81,7 +81,8 @@ struct RecurrentTexts {
   __device__ __forceinline__ int line_of(int e, int s) const {
     return ((first + e) * a.places + place_of(e, s)) * a.directions + (is_reverse ? 1 : 0);
   }
-  /// Returns the offset of unit j among the layer's outputs for a step [floats].
+  /// Returns the offset of hidden unit j of this direction among the layer's outputs for one step
+  /// [floats].
   __device__ __forceinline__ int unit_place(int j) const {
     const int channel = (is_reverse ? a.hidden : 0) + j;
     return a.output == device::StatesOut::sequence ? channel : a.planes.pixel_offset(channel);
