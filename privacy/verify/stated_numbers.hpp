@@ -55,9 +55,8 @@ struct StatedNumbers {
   /// part of the budget.
   std::optional<privacy::CountSplit> split;
 
-  /// Returns the epsilon that pays for the training's plan: for all releases except the noisy
-  /// number of examples. If the budget is not divided (split is empty), it pays for that number,
-  /// too.
+  /// Returns the part of epsilon that covers the training's plan: all releases except the noisy
+  /// number of examples. If the budget is not divided (split is empty), it covers that number, too.
   double plan_epsilon() const { return split ? split->training_epsilon : training_epsilon; }
   /// Returns the delta of the same releases as plan_epsilon().
   double plan_delta() const { return split ? split->training_delta : training_delta; }

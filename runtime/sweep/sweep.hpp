@@ -51,8 +51,8 @@ class Sweep {
   /// fails or a signal interrupts it; the runs in progress are then ended with a checkpoint.
   void run(std::optional<EndOnSignal>& end);
 
-  /// Removes random keys and checkpoints of complete runs whose process was killed in its last
-  /// moment: no later call resumes such a run.
+  /// Removes random keys and checkpoints of runs that are complete. A run usually removes them
+  /// itself, but its process may be killed before it does; no later call resumes such a run.
   void remove_leftovers_of_runs() const;
 
   /// Returns the table of the sweep's results, with all runs that are finished so far.

@@ -371,8 +371,8 @@ class CpuEngine final : public Engine {
     }
   }
 
-  /// Returns the batch's sum of contributions as integers, multiples of its grid, in the order of
-  /// the network's parameters. (sum_ has the order of the packed weights.)
+  /// Returns the sum of the batch's contributions in the order of the network's parameters. (sum_
+  /// has the order of the packed weights.) Integers count multiples of the grid, as in sum_.
   std::vector<std::int64_t> sums() const {
     std::vector<std::int64_t> all;
     all.reserve(network_.parameter_count);
