@@ -18,9 +18,9 @@ namespace cudp::inline CUDP_SIMT {
 struct LstmCell {
   static constexpr int kGates = 4;
   static constexpr bool kIsLstm = true;
-  /// Returns which of the four numbers that a unit has in RecurrentPass::gates after the backward
-  /// step is the gradient of U h for gate g (h: the previous state, U: its weights). These numbers
-  /// are ordered by gate, except that a GRU's third gate has its gradient in the fourth.
+  /// Returns the index, among the four numbers of a unit in RecurrentPass::gates, of the gradient
+  /// of U h for gate g, where h is the previous state and U are its weights. Valid after the
+  /// backward step. The index is g, except that a GRU's gate 2 has its gradient at index 3.
   static __device__ __forceinline__ int delta(int g) { return g; }
 };
 struct GruCell {
