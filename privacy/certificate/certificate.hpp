@@ -89,10 +89,10 @@ struct Certificate {
     std::string grid_checksum;  ///< checksum of the texts in `grid` (checksum_of_grid)
     /// Privacy that each of the listed candidates spends, on its training or on its score.
     struct Part {
-      /// Whether the candidates' scores on held-out rows spend this privacy; if false, their
-      /// trainings do.
+      /// Whether `spending` is the cost of a candidate's score on held-out rows; if false, it is
+      /// the cost of the candidate's training.
       bool of_score = false;
-      /// Indices in `grid`, ascending, of the candidates that spend this privacy each.
+      /// Indices in `grid`, ascending, of the candidates for which `spending` is the privacy cost.
       std::vector<std::uint64_t> candidates;
       RunSpending spending;
     };

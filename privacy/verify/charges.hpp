@@ -30,9 +30,10 @@ struct Charges {
   /// Returns how many times the random key had been lost when release number `charged` of the file,
   /// counted from 1, was charged.
   std::uint64_t lost_keys_before(std::uint64_t charged) const;
-  /// Returns the mechanism as which the ledger charged release number `number` under the random key
-  /// that was current after `key` losses; nullptr if it did not charge it. Only the first `charged`
-  /// releases of the file count, those that were in it when the release was made.
+  /// Returns the mechanism with which the ledger charged release number `number`, or nullptr if it
+  /// has no such charge. key: number of times that the random key had been lost when the release
+  /// was charged. charged: number of releases in the file when the release was made; later ones are
+  /// ignored.
   const privacy::Mechanism* find(std::uint64_t number, std::uint64_t key,
                                  std::uint64_t charged) const;
 };

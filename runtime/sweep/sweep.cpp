@@ -179,7 +179,7 @@ void Sweep::add_begun(std::size_t run, bool was_there) const {
   std::error_code failed;
   if (!std::isfinite(planned.epsilon) || (was_there && fs::exists(file, failed))) return;
   fs::create_directory(file.parent_path(), failed);
-  // A lost key can take a run from what is planned to its whole budget.
+  // If the run loses its random key, it may spend its whole budget, more than is planned.
   const double budget = cells_[runs_[run].cell].config.epsilon.value_or(0.0);
   const std::string earlier = fs::exists(file, failed) ? read_file(file) : "";
   write_atomically(file,

@@ -302,7 +302,7 @@ class CpuEngine final : public Engine {
   }
 
   /// Adds noise to the sum and writes the result to released_. step: the step's number. scalars:
-  /// those of the step. grid: the sum counts multiples of it.
+  /// those of the step. grid: power of two whose multiples the integers in sum_ count.
   void release(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                double grid) {
     const ReleasedValue what = released_sum(step, grid, scalars.noise_std);
