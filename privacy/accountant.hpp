@@ -24,8 +24,10 @@ struct Composition {
 struct AccountantOptions {
   AccountantKind kind = AccountantKind::best;
   /// Privacy losses are rounded to multiples of this number [nats], in [0, 1]. 0 means 1e-4 if that
-  /// adds less than 2e-4 to epsilon, and an automatic choice otherwise. It is doubled if that costs
-  /// less than 1e-4 of epsilon, or if memory requires it. PrivacyBound::interval is the value used.
+  /// raises epsilon by less than 2e-4 of its value, otherwise an automatic choice. If a number is
+  /// so small that the computation takes long, the accountant uses 2, 4, ... times the number
+  /// instead: as much as memory requires, and more while that raises epsilon by only about 1e-4 of
+  /// its value. PrivacyBound::interval is the number that was used.
   double interval = 0.0;
   /// Factor by which the discretisation error may grow, in [1, 1e4], for a coarser, faster bound.
   /// Above 1, lower bounds are not computed: they are 0.
@@ -97,11 +99,11 @@ std::vector<PrivacyBound> group_epsilons(const Composition& composition,
                                          std::span<const std::uint64_t> sizes, double delta,
                                          const AccountantOptions& options = {});
 
-/// Returns the epsilon at delta for groups of k examples that follows from the bound for one
-/// example: the least k epsilon_1 with delta_1(epsilon_1) (e^(k epsilon_1) - 1) / (e^epsilon_1 - 1)
-/// <= delta, where delta_1(epsilon_1) is the delta for one example at epsilon_1. Returns nullopt if
-/// that exceeds the range of double. Source: Vadhan 2017, "The Complexity of Differential Privacy",
-/// Lemma 2.2. composition: the releases.
+/// Returns an upper bound on epsilon at delta for groups of k examples, which follows from the
+/// bounds for one example. If a release is (e, d)-DP for one example, it is (k e, d (e^(k e) - 1) /
+/// (e^e - 1))-DP for k examples (Vadhan 2017, "The Complexity of Differential Privacy", Lemma 2.2).
+/// The result is the smallest k e for which that delta is at most `delta`; nullopt if it exceeds
+/// the range of double. composition: the releases.
 std::optional<double> vadhan_epsilon(const Composition& composition, std::uint64_t k, double delta,
                                      const AccountantOptions& options = {});
 

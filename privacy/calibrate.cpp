@@ -38,9 +38,10 @@ bool lists_orders(const Composition& composition, const AccountantOptions& optio
   return options.kind == AccountantKind::rdp && !options.orders.empty() && composition.group == 1;
 }
 
-/// Description of the number that a Solver searches, e.g. the noise multiplier: its name, a first
-/// guess, and the ends of the search. safe_end fits the budget if any value does; greedy_end may
-/// exceed it. The search is on a logarithmic scale.
+/// Description of the number that a Solver searches, e.g. the noise multiplier: its name (what), a
+/// first guess, and the ends of the search. safe_end: the end at which least privacy is spent; if
+/// the budget does not suffice there, it suffices nowhere. greedy_end: the end at which most is
+/// spent. The search is on a logarithmic scale.
 struct Unknown {
   const char* what = "";
   double guess = 1.0;

@@ -3,16 +3,16 @@
 
 namespace cudp::privacy {
 
-/// Fractions of a budget's epsilon and delta that pay for releasing the noisy number of examples,
-/// if that number is private.
+/// Fractions of a budget's epsilon and delta that are spent on releasing the noisy number of
+/// examples, if that number is private.
 inline constexpr double kCountEpsilonShare = 0.04;
 inline constexpr double kCountDeltaShare = 0.1;
 /// Smallest standard deviation of the noise on the released number of examples, which is rounded to
 /// an integer: less noise would make no difference.
 inline constexpr double kMinCountNoise = 0x1p-4;
 
-/// A privacy budget divided into two parts, which are fixed in advance. One pays for a noisy number
-/// of examples, which is released first. The other pays for a training that is planned with that
+/// A privacy budget divided into two parts, which are fixed in advance. One is for a noisy number
+/// of examples, which is released first. The other is for a training that is planned with that
 /// number. Neighbours differ by one unit of privacy, of up to `group` examples.
 ///
 /// The number n + N(0, sigma^2) is (count_epsilon, count_delta)-DP by the exact bound of the

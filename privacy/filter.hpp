@@ -61,8 +61,8 @@ class Filter {
   /// the steps do not continue, or repeat, what the current key has run (Ledger::authorise).
   [[nodiscard]] bool authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
 
-  /// Records that the random key was lost and training continues from `step` with a new one: steps
-  /// from there on are charged again.
+  /// Records that the random key, which draws the noise, is lost and training continues from `step`
+  /// with a new one. Steps from there on then have new noise, and are charged again.
   void fresh_key(std::uint64_t step) { ledger_.fresh_key(step); }
 
   /// Returns the cost of one release [nats]: its Renyi divergence at the filter's order or, for a

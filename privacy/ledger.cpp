@@ -17,8 +17,8 @@ std::string span_text(std::uint64_t begin, std::uint64_t end) {
   return "[" + std::to_string(begin) + ", " + std::to_string(end) + "]";
 }
 
-/// Returns a mechanism as text for messages: noise multiplier and sampling rate as numbers, other
-/// mechanisms in their exact form.
+/// Returns a mechanism as text for messages: "q = SAMPLING RATE, sigma = NOISE MULTIPLIER" for a
+/// Gaussian mechanism with Poisson sampling, otherwise the text of the mechanism in a ledger file.
 std::string described(const Mechanism& mechanism) {
   if (const auto* m = std::get_if<PoissonGaussian>(&mechanism))
     return "q = " + number(m->q) + ", sigma = " + number(m->sigma);
@@ -114,8 +114,8 @@ void Ledger::fresh_key(std::uint64_t step) {
   append({.kind = Kind::key, .first = step, .release = {}});
 }
 
-/// Appends a record that has been checked, or merges it into the last one. Every record of a charge
-/// or a lost key is added by this function.
+/// Appends a record that has been checked, or merges it into the last one. Every record, of a
+/// charge or of the loss of the random key, is added by this function.
 void Ledger::append(const Record& record) {
   if (record.kind == Kind::key) {
     key_begin_ = until_ = record.first;

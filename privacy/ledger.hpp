@@ -73,19 +73,20 @@ class Ledger {
   /// numbered steps.
   bool holds(const Release& release) const;
 
-  /// Records that the random key was lost and training continues from `step` with a new one.
-  /// Charged steps stay charged, and steps from `step` on are charged again when they are
-  /// authorised. Throws std::invalid_argument if step > authorised_until().
+  /// Records that the random key, which draws the noise, is lost and training continues from `step`
+  /// with a new one. Charged steps stay charged. Steps from `step` on then have new noise, and are
+  /// charged again when they are authorised. Throws std::invalid_argument if step >
+  /// authorised_until().
   void fresh_key(std::uint64_t step);
 
-  /// Returns how often the random key was lost. After the first loss, the number of steps may have
-  /// been chosen by looking at released values.
+  /// Returns how often the random key was lost and replaced (fresh_key()). After the first loss,
+  /// the number of steps may have been chosen by looking at released values.
   std::uint64_t keys_lost() const;
-  /// Returns whether the key was ever lost.
+  /// Returns whether the key was ever lost and replaced by a new one.
   bool has_fresh_key() const { return keys_lost() > 0; }
 
-  /// Returns the number of steps that were charged again because a key was lost: all charged steps
-  /// minus those up to authorised_until().
+  /// Returns the number of steps that were charged again, because they were repeated with a new
+  /// key: all charged steps minus those up to authorised_until().
   std::uint64_t repeated() const;
 
   /// Returns the number of the step after the last one that is authorised, and charged, for the

@@ -51,7 +51,7 @@ class RunFilter {
   void protect(const std::string& unit);
 
   /// Returns the cost of one training that spends all of `parts`, for instance on the steps and on
-  /// figures of held-out rows. group: number of examples in a unit of privacy. Throws
+  /// test metrics of held-out rows. group: number of examples in a unit of privacy. Throws
   /// std::invalid_argument if a number is out of range, std::domain_error if no bound is known for
   /// a part.
   RunCost cost(const std::vector<RunSpending>& parts, std::uint64_t group) const;

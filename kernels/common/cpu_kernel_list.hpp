@@ -41,6 +41,8 @@ struct TransformedDense;
 struct TransformedDenseSums;
 struct UpdateArgs;
 
+/// All CPU kernels, compiled for one set of SIMD instructions: a pointer to each function in
+/// cpu_kernels.def.
 struct CpuKernels {
   int lanes;  ///< number of floats in a SIMD register of these kernels
 

@@ -39,10 +39,12 @@ struct AnyDivisor {
   }
 };
 
-/// Returns at / d.n, rounded down. Requires at >= 0. Why the result is exact: inverse = 2^(31 +
-/// shift) / n is rounded up by less than 1, which is at most 2^shift / n. So its product with at <
-/// 2^31 is too large by less than 2^(31 + shift) / n, and after the division by 2^(31 + shift) by
-/// less than 1 / n.
+/// Returns at / d.n, rounded down. Requires at >= 0.
+///
+/// Proof that the result is exact. The inverse is 2^(31 + shift) / n, rounded up. Rounding adds
+/// less than 1, and 1 <= 2^shift / n. Multiplied by at < 2^31 this error is less than 2^(31 +
+/// shift) / n, and after the division by 2^(31 + shift) less than 1 / n. An error of less than 1 /
+/// n in at / n does not change the integer part.
 CUDP_HD int quotient(int at, const AnyDivisor& d) {
   const std::uint64_t product =
       static_cast<std::uint64_t>(2 * static_cast<std::uint32_t>(at)) * d.inverse;

@@ -67,11 +67,12 @@ struct SquareRows {
   float* y;
   std::int64_t n;
 };
-/// Computes, for each example e, the squared norm of a dense layer's transformed gradient (gradient
-/// - m) / scale. The gradient is not formed: parts[e] = dense_square(A, B, c), with A = sum_j
-/// dy_j^2 u_j, B = sum_j dy_j v_j and c = *shift. j counts the layer's outputs. u and v are matrix
-/// products of the layer's inputs, squared for u, with 1 / scale^2 for u and with m / scale^2 for
-/// v.
+/// Computes, for each example e, the squared norm of a dense layer's transformed gradient,
+/// (gradient - m) / scale, where m and scale are arrays with a number for each weight. The weights'
+/// gradient is the product x_i dy_j of input i and the gradient dy_j of output j. It is not formed:
+/// the kernel computes
+///   parts[e] = dense_square(A, B, c),  A = sum_j dy_j^2 u_j,  B = sum_j dy_j v_j,  c = *shift
+/// from u and v, which matrix products computed before.
 struct DenseTransformedNorm {
   Batch batch;
   const float* dy;      ///< [capacity, outputs], gradient of the layer's outputs

@@ -114,9 +114,10 @@ struct FusedReduce {
   FixedPoint* fixed;
 };
 
-/// Returns the capacity of a micro-batch, in examples, for which no thread block's 32-bit sums can
-/// overflow (kFusedExamples). stripe: number of consecutive examples that a block is assigned
-/// before the next block. blocks: number of thread blocks of the launch.
+/// Returns the largest number of examples in a micro-batch for which no 32-bit sum of a thread
+/// block can overflow: at most kFusedExamples for each block. stripe: examples are dealt to the
+/// blocks in turn, this number of consecutive examples at a time. blocks: number of thread blocks
+/// of the launch.
 inline int fused_capacity(int blocks, int stripe) {
   return blocks * (kFusedExamples / stripe * stripe);
 }

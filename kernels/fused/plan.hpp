@@ -197,11 +197,11 @@ struct Stages {
 // ------------------------------------------------------------------------------------------------
 // Slots
 
-/// Order in which matrix products process the pixels (y, x) of an image, chosen to avoid bank
-/// conflicts. A position in this order is a slot. A pixel whose offset in shared memory is row y +
-/// x has a slot that equals this offset modulo 8, so 8 consecutive slots are in different banks.
-/// Slots for which there is no pixel remain empty (kNone). `row`: distance between rows of pixels
-/// in shared memory.
+/// Order in which matrix products process the pixels (y, x) of an image. Each position in this
+/// order is a slot. The offset of pixel (y, x) in shared memory is `row` * y + x, where `row` is
+/// the distance between rows of pixels. To avoid bank conflicts, the number of its slot and this
+/// offset are equal modulo 8, so 8 consecutive slots are in different banks. Slots for which there
+/// is no pixel remain empty (kNone).
 struct SlotOrder {
   int slots = 0;
   /// [slots], index y width + x of the pixel in each slot.

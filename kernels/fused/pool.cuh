@@ -81,9 +81,10 @@ __device__ __forceinline__ void pool_forward(Space<P>& s) {
   }
 }
 
-/// Computes the gradient of convolution i's outputs from that of its pooled outputs, which has
-/// already been multiplied by the activation's derivative, and writes it as operands of tensor
-/// cores. P: the kernel's Plan, its layout for one network.
+/// Backward pass of the max pool that follows convolution i. Reads the gradient of the pool's
+/// outputs, already multiplied by the activation's derivative. Writes the gradient of the
+/// convolution's outputs, in the layout in which tensor cores read it. P: the kernel's Plan, its
+/// layout for one network.
 template <class P, int i>
 __device__ __forceinline__ void pool_backward(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);

@@ -27,10 +27,11 @@ __device__ __forceinline__ void fetch_deltas(TextSpace<P>& s, const Texts<P>& t,
   }
 }
 
-/// Computes the gradient of the words' dense layer's outputs, before its activation, for a piece of
-/// text e, the positions from `first` on: the transpose of W times deltas, with W the weights of
-/// the LSTM's inputs. Rows are outputs, columns are positions. P: the kernel's TextPlan, its layout
-/// for one network. t: the group's texts.
+/// Backward pass through the inputs of the LSTM, for a piece of text e: the positions from `first`
+/// on. The LSTM's inputs are the outputs of a dense layer that is applied to each word. Computes
+/// the gradient of that layer's pre-activations: W^T times the deltas (the gradients of the gates),
+/// times the activation's derivative, where W is the matrix of weights of the LSTM's inputs. P: the
+/// kernel's TextPlan, its layout for one network. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void words_back(TextSpace<P>& s, const Texts<P>& t, int e, int first) {
   const Lane l;

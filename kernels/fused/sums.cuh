@@ -11,18 +11,18 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Coordinate-wise clipping: returns w = (x y - mean) inverse, where x y is the gradient of the
-/// parameter with index `parameter`; 0 if parameter < 0, which means that there is none. t: arrays
-/// with the mean m and 1 / scale of each parameter.
+/// Coordinate-wise clipping: returns w = (x y - mean) / scale for one parameter, whose gradient is
+/// the product x y. parameter: index of the parameter; if it is below 0, there is none, and the
+/// result is 0. t: arrays with the mean and 1 / scale of each parameter.
 __device__ __forceinline__ float transformed(const Transform& t, float x, float y, int parameter) {
   if (parameter < 0) return 0.0f;
   return ScalarLanes::fma(x, y, -t.mean[parameter]) * t.inverse[parameter];
 }
 
-/// Coordinate-wise clipping: replaces each number g of a unit with w = (g factor - mean) inverse,
-/// where g factor is the gradient of the number's parameter. i: number of the convolution. P: the
-/// kernel's Plan, its layout for one network. t: arrays with the mean m and 1 / scale of each
-/// parameter. unit: the unit, whose numbers are in `gradient`.
+/// Coordinate-wise clipping: replaces each number g in `gradient` with w = (g * factor - mean) /
+/// scale, where g * factor is the gradient of one parameter. unit: the part of a convolution's
+/// weights to which the numbers belong. i: number of the convolution. P: the kernel's Plan, its
+/// layout for one network. t: arrays with the mean and 1 / scale of each parameter.
 template <class P, int i>
 __device__ __forceinline__ void transform_unit(const Transform& t, const Unit<P, i>& unit,
                                                float factor,
@@ -57,8 +57,10 @@ __device__ __forceinline__ Four hidden_inputs(Space<P>& s, int e, int in) {
   return {{a.x, a.y, b.x, b.y}};
 }
 
-/// Calls body(k, small) for the k-th partial derivative that this thread has among those by biases
-/// and by the last layer's weights. small: how it is computed (P::Small).
+/// Calls body(k, small) for each of the "small" partial derivatives that this thread computes:
+/// those with respect to the biases and the last layer's weights, which are divided among all
+/// threads. k: index among the thread's own ones. small: the parameter, and the two numbers whose
+/// product is the derivative (P::Small).
 template <class P, class Body>
 __device__ __forceinline__ void for_each_small(const Body& body) {
   for_constants<P::kSmallOwned>([&](auto k) {

@@ -33,7 +33,9 @@ TemperedSigmoid tempered(const Activate& f) {
   return TemperedSigmoid(f.scale, f.temperature, f.offset);
 }
 
-/// Sets the channels of y that only pad a pixel to 0, because the activation of 0 may not be 0.
+/// Sets the padding of y to 0. Each pixel has room for stride channels, and those after the last
+/// real channel are padding, which other kernels require to be 0. The tempered sigmoid of their
+/// input 0 may be another number.
 void clear_padding(const ActivationForward& a) {
   for (int y = 0; y < a.out.height; ++y)
     for (int x = 0; x < a.out.width; ++x)

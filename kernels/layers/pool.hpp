@@ -71,9 +71,9 @@ struct Pool {
   /// Index of the pixel with the largest value within each window, [capacity, pixels of y]. Null
   /// for average pools, and for windows that are too large for a one-byte index.
   std::uint8_t* argmax = nullptr;
-  /// Operation on each number before it is written. Forward: none. Backward: none, or, if an
-  /// activation precedes the pool, multiplication by the activation's derivative; epilogue.y, the
-  /// activation's output, is then x.
+  /// Operation on each number before it is written. The forward pass has none. If the layer before
+  /// the pool is an activation, the backward pass may multiply by its derivative; epilogue.y is
+  /// then x, the activation's output and the pool's input.
   Epilogue epilogue = {};
 };
 

@@ -18,9 +18,9 @@ namespace cudp::inline CUDP_SIMT {
 struct LstmCell {
   static constexpr int kGates = 4;
   static constexpr bool kIsLstm = true;
-  /// Returns which of the four numbers that a unit has in RecurrentPass::gates after the backward
-  /// step is the gradient of U h for gate g (h: the previous state, U: its weights). These numbers
-  /// are ordered by gate, except that a GRU's third gate has its gradient in the fourth.
+  /// Returns the index, among the four numbers of a unit in RecurrentPass::gates, of the gradient
+  /// of U h for gate g, where h is the previous state and U are its weights. Valid after the
+  /// backward step. The index is g, except that a GRU's gate 2 has its gradient at index 3.
   static __device__ __forceinline__ int delta(int g) { return g; }
 };
 struct GruCell {
@@ -81,7 +81,8 @@ struct RecurrentTexts {
   __device__ __forceinline__ int line_of(int e, int s) const {
     return ((first + e) * a.places + place_of(e, s)) * a.directions + (is_reverse ? 1 : 0);
   }
-  /// Returns the offset of unit j among the layer's outputs for a step [floats].
+  /// Returns the offset of hidden unit j of this direction among the layer's outputs for one step
+  /// [floats].
   __device__ __forceinline__ int unit_place(int j) const {
     const int channel = (is_reverse ? a.hidden : 0) + j;
     return a.output == device::StatesOut::sequence ? channel : a.planes.pixel_offset(channel);
@@ -219,9 +220,11 @@ struct RecurrentBlock : RecurrentTexts {
     }
   }
 
-  /// Starts to copy the next part (slab) of U, the weights of the states, to buffer `to` (0 or 1):
-  /// what plan.units units from `unit` on need. In the forward pass these are their rows, gate by
-  /// gate; in the backward pass their columns. finish_slab() waits for the copy.
+  /// Starts to copy a part (slab) of U, the matrix of weights that multiply the previous state, to
+  /// shared memory. The slab has the weights that the kernel needs to compute plan.units hidden
+  /// units, the first of which is `unit`: in the forward pass these units' rows of U, gate by gate;
+  /// in the backward pass their columns. to: index (0 or 1) of the buffer that receives it.
+  /// finish_slab() waits for the copy.
   __device__ __forceinline__ void start_slab(int unit, int to) {
     float* const slab = weights + to * slab_floats();
     const int width = back ? a.plan.units : row_pitch;

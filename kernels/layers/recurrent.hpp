@@ -32,12 +32,14 @@ struct LstmStep {
 
 /// One step t of a GRU on the CPU for `rows` examples, forward or backward. The data of example m
 /// start row[m] floats after each pointer. units: number of hidden units, padded to a multiple of
-/// 16. W_n, U_n and b_n are the weights of the input x and of the previous state h, and the bias,
-/// of the candidate state n; r and z are the gates. The reset gate r acts after the product U_n h.
+/// 16. The gates are r (reset) and z (update), and n is the candidate state: with the input x and
+/// the previous state h,
+///   n = tanh(W_n x + b_n + r (U_n h + bias_n)),  next state = (1 - z) n + z h.
+/// So n has two biases: b_n, which the caller has added, and bias_n, which this step adds.
 ///
 /// Forward: on entry gates [4 units] contains W_n x + b_n, the pre-activations of r and of z, and
-/// U_n h. bias [3 units], in the order r, z, n, is added to the last three. All four are replaced
-/// with n, r, z and U_n h + bias_n, and h is written.
+/// U_n h. bias [3 units], the biases of r, z and U_n h, is added to the last three. All four are
+/// replaced with n, r, z and U_n h + bias_n, and h is written.
 ///
 /// Backward: `gates` is overwritten with the gradients of W_n x, of the pre-activations of r and z,
 /// and of U_n h. dh [units], the gradient of h_t, is replaced with z dh, the part that reaches

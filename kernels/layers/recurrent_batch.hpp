@@ -8,8 +8,8 @@
 
 namespace cudp {
 
-/// Parameters of one direction of an LSTM or GRU, gate after gate: i, f, g, o for an LSTM; r, z, n
-/// for a GRU.
+/// Parameters of one direction of an LSTM or GRU, gate after gate. Order of the gates in an LSTM:
+/// i, f, g, o (input, forget, cell, output); in a GRU: r, z, n (reset, update, new).
 struct DirectionWeights {
   const float* inputs = nullptr;  ///< W [gates hidden, inputs]
   const float* states = nullptr;  ///< U [gates hidden, hidden]

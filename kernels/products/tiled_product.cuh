@@ -249,10 +249,10 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   store_gradient<T>(a, sums);
 }
 
-/// Function object for multiply_tile() that finds the summands of a sum over a group of examples
-/// whose gradients are one product each (dense layers): returns the Term (offset and factor) of the
-/// group's t-th example. The factor is the clip factor / grid if `weighs`, otherwise 1. An example
-/// with clip factor 0 gives zeros.
+/// Function object for multiply_tile(), for the weighted sum of a group's gradients in a dense
+/// layer, where an example's gradient is a single product. Returns the Term (offset and factor) of
+/// the group's t-th example. weighs: whether the factor is the example's clip factor / grid; if
+/// not, it is 1. An example with clip factor 0 gives zeros.
 struct WeighedTerms {
   const WeightGradientSum& a;
   const ExampleGroup& group;
@@ -267,10 +267,10 @@ struct WeighedTerms {
   }
 };
 
-/// Function object for multiply_tile() that finds the summands of a sum over a group of examples
-/// whose gradients are sums of several products (convolutions): returns the Term (offset and factor
-/// 1) at index t. Each example has `round` consecutive indices; those beyond its last product give
-/// zeros. An example with clip factor 0 gives zeros.
+/// Function object for multiply_tile(), for the weighted sum of a group's gradients in a
+/// convolution, where an example's gradient is a sum of several products. Returns the Term (offset
+/// and factor 1) at index t. Each example has `round` consecutive indices; those beyond its last
+/// product give zeros. An example with clip factor 0 gives zeros.
 struct TermsByRounds {
   const WeightGradientSum& a;
   const ExampleGroup& group;

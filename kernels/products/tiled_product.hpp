@@ -72,7 +72,8 @@ struct WeightGradientNorm {
   WeightGradient gradient;
   float* parts;
   /// Transform of each number G of the gradient before it is squared, (G - mean) * inverse
-  /// (coordinate-wise clipping). Both arrays have (rows + 1) columns elements; null pointers: none.
+  /// (coordinate-wise clipping). Both arrays have a number for each weight and bias, (rows + 1) *
+  /// columns numbers. Null pointers: no transform.
   Transform transform = {};
 };
 

@@ -29,7 +29,7 @@ enum class Stream : std::uint32_t {
   covariance = 9,        ///< noise on a covariance, whose eigenvectors become features
   channel_moments = 10,  ///< noise on the moments used to standardise channels of features
   clipped_count = 11,    ///< noise on the number of gradients of a batch that were not clipped
-  holdout_figures = 12,  ///< noise on figures of held-out rows
+  holdout_figures = 12,  ///< noise on test results of held-out rows
   allocation = 13        ///< step of an epoch that an example is used in
 };
 

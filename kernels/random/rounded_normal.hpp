@@ -53,6 +53,8 @@ CUDP_HD std::int64_t even_number_of(std::int64_t pair) {
   return pair / 64 * 128 + pair % 64 / 16 * 32 + pair % 16;
 }
 
+/// Two independent normal random numbers, each rounded to an integer. They are computed together,
+/// by the Box-Muller transform.
 struct RoundedPair {
   std::int64_t even;  ///< rounded normal computed with the cosine
   std::int64_t odd;   ///< rounded normal computed with the sine

@@ -24,12 +24,12 @@ __device__ __forceinline__ void release_number(const FinishStep& a, const StepSc
     update_number<kind>(a.update, s, j, released);
 }
 
-/// Adds noise to numbers i and i + 16 of a step's sum, and releases them (writes them out or
-/// updates the parameters with them). tried: the noise for both, a pair of normal numbers that are
-/// rounded to integers. If their rounding is not certain (tried.decided is false), the pair is only
-/// marked, and the host computes it later. even, odd: partial sums of the two numbers, which are
-/// added to a.sum first. kind: the optimizer. a: arguments of the kernel. s: scalars of the step.
-/// grid: the sum counts multiples of it.
+/// Adds noise to elements i and i + 16 of a step's sum, and writes the noisy elements to a.released
+/// or, if that is null, updates the parameters with them. tried: the noise for both, a pair of
+/// normal numbers that are rounded to integers. If their rounding is not certain (tried.decided is
+/// false), the pair is only marked, and the host computes it later. even, odd: partial sums of the
+/// two elements, which are added to a.sum first. kind: the optimizer. a: arguments of the kernel.
+/// s: scalars of the step. grid: power of two whose multiples the sum's integers count.
 template <OptimizerKind kind>
 __device__ __forceinline__ void release_pair(const FinishStep& a, const StepScalars& s, double grid,
                                              std::int64_t i, const TriedPair& tried, long long even,

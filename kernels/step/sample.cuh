@@ -18,9 +18,9 @@ __device__ __forceinline__ std::int64_t sample_tiles(const SampleArgs& a) {
   return (a.end - a.begin + 255) / 256;
 }
 
-/// Selects the step for which this block draws a batch, in a launch that draws the batches of
-/// several consecutive steps, one per blockIdx.y: moves the arguments' step number and pointers
-/// from the first of these steps to this block's step.
+/// Selects the step for which this block draws a batch: the blockIdx.y-th of the consecutive steps
+/// of a launch. On entry a and `space` have the step number and pointers of the first step; changes
+/// them to those of this block's step.
 __device__ __forceinline__ void choose_step(SampleArgs& a, SampleSpace& space) {
   const std::int64_t step = blockIdx.y;
   const std::int64_t tiles = sample_tiles(a);

@@ -19,10 +19,10 @@ struct Build {
   std::string version, commit, compiler, backend;
 };
 
-/// Statement of a run about its privacy, release/privacy.json: the promise, and every number that
-/// is needed to check it. Every value in it that depends on the training data was released with
-/// noise and is counted in its epsilon. The trainer fills it in (runtime/training/certify.hpp).
-/// Only write.cpp writes it and only read.cpp reads it.
+/// Privacy certificate of a run, the file release/privacy.json: the (epsilon, delta) guarantee, and
+/// every number that is needed to check it. Every value in it that depends on the training data was
+/// released with noise and is counted in its epsilon. The trainer fills it in
+/// (runtime/training/certify.hpp). Only write.cpp writes it and only read.cpp reads it.
 struct Certificate {
   enum class Status {
     finished,
@@ -33,13 +33,13 @@ struct Certificate {
   enum class TestSet { none, public_rows, private_rows };
 
   /// Units of privacy (e.g. rows) that were held out from training to test the model, and the
-  /// privacy of the figures that were released from them.
+  /// privacy of the noisy test metrics that were released from them.
   struct Holdout {
     double share = 0.0;  ///< probability with which each unit is held out
-    /// Privacy (epsilon, delta) of the figures that were computed from these units and released,
-    /// such as the test accuracy; 0 if none were released.
+    /// (epsilon, delta) of the numbers that were computed from these units and released with noise,
+    /// e.g. those from which the test accuracy is estimated; 0 if none were released.
     double epsilon = 0.0, delta = 0.0;
-    double sigma = 0.0;  ///< noise multiplier of each released figure
+    double sigma = 0.0;  ///< noise multiplier of each released number
     std::uint64_t releases = 0;
     /// Probability from which the second of two classes is predicted; empty: the likelier class.
     std::optional<double> threshold = {};
@@ -89,10 +89,10 @@ struct Certificate {
     std::string grid_checksum;  ///< checksum of the texts in `grid` (checksum_of_grid)
     /// Privacy that each of the listed candidates spends, on its training or on its score.
     struct Part {
-      /// Whether the candidates' scores on held-out rows spend this privacy; if false, their
-      /// trainings do.
+      /// Whether `spending` is the cost of a candidate's score on held-out rows; if false, it is
+      /// the cost of the candidate's training.
       bool of_score = false;
-      /// Indices in `grid`, ascending, of the candidates that spend this privacy each.
+      /// Indices in `grid`, ascending, of the candidates for which `spending` is the privacy cost.
       std::vector<std::uint64_t> candidates;
       RunSpending spending;
     };
@@ -113,9 +113,9 @@ struct Certificate {
   Status status = Status::finished;
   /// Reasons why the run must not be released; empty if it may be.
   std::vector<std::string> not_for_release;
-  /// (epsilon, delta) guarantee for everything that is released. It differs from the training's own
-  /// guarantee, promise.epsilon, only if rows were held out (hold_out) or the training was selected
-  /// among others (select). NaN if the file claims no privacy.
+  /// (epsilon, delta) guarantee for everything that is released. It differs from that of the
+  /// training alone, promise.epsilon, only if rows were held out (hold_out) or the training was
+  /// selected among others (select). NaN if the file claims no privacy.
   double epsilon = 0.0, delta = 0.0;
   Promise promise;
   std::optional<Groups> groups;
@@ -142,12 +142,13 @@ struct Certificate {
   std::vector<std::string> unsafe_flags;
   bool allow_weak_privacy = false;
   bool fresh_noise_allowed = false;
-  /// Number of releases that were charged again because a random key was lost.
+  /// Number of releases that were charged again, because the run's random key (which draws the
+  /// noise) was lost, and steps were repeated with the noise of a new one.
   std::uint64_t releases_repeated = 0;
-  /// Number of times that the run's random key was lost. If it is above 0, epsilon is the whole
-  /// budget. Empty if not stated.
+  /// Number of times that the run's random key was lost and replaced by a new one. If it is above
+  /// 0, epsilon is that of the whole budget. Empty if not stated.
   std::optional<std::uint64_t> keys_lost;
-  /// Assumptions about the data files that the promise rests on.
+  /// Assumptions about the data files without which the guarantee does not hold.
   std::vector<std::string> assumptions;
   std::optional<PublicInput> initial_weights;  ///< file of the weights at step 0
   std::vector<std::string> warnings;           ///< for readers: ways in which the guarantee is weak

@@ -9,8 +9,8 @@
 
 namespace cudp::privacy {
 
-/// Promise of DP-SGD and related methods, and the numbers to check it: each step released the sum
-/// of the clipped gradients of a random batch, with Gaussian noise.
+/// Privacy of DP-SGD and related methods: each step released the sum of the clipped gradients of a
+/// random batch, with Gaussian noise.
 struct NoisySums {
   std::string sampling;  ///< sampling scheme of the batches
   double q = 0.0;        ///< sampling rate, sampling_threshold / 2^32

@@ -70,8 +70,8 @@ Json releases_json(const Releases& releases) {
   return list;
 }
 
-/// Writes the fields that describe a promise to the certificate's JSON; a visitor with an overload
-/// for each kind of mechanism (Promise::how).
+/// Writes the fields that describe the training's mechanism (Promise::how) to the certificate's
+/// JSON. A visitor of the variant, with an overload for each kind of mechanism.
 struct WriteMechanism {
   Json& j;
   const Promise& promise;
@@ -259,7 +259,7 @@ Json feature_release_json(const Certificate::FeatureRelease& release) {
 }
 
 /// Returns the JSON fields that a certificate has only if units were held out: the guarantee of the
-/// training alone, and an object with that of the figures computed from the held-out units.
+/// training alone, and an object with that of the test metrics of the held-out units.
 Json parts_json(const Certificate::Holdout& held, const Promise& promise) {
   Json part{{"share", held.share},
             {"of", "units, each by a secret coin of its own; the others are trained on"}};

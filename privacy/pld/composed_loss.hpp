@@ -13,9 +13,10 @@ namespace cudp::privacy::pld {
 
 /// Accuracy and memory of ComposedLoss, which composes privacy loss distributions.
 struct Options {
-  /// Composed losses are rounded to multiples of this number [nats]. 0 means 1e-4 if that is fine
-  /// enough, otherwise an automatic choice. The number is doubled if that costs almost no accuracy,
-  /// or if memory requires it.
+  /// Losses are rounded to multiples of this number [nats] before they are composed. 0 means 1e-4
+  /// if that is fine enough, otherwise an automatic choice. If the Fourier transform would be long,
+  /// 2, 4, ... times the number is used instead: as much as `longest` requires, and more while that
+  /// costs almost no accuracy.
   double interval = 0.0;
   /// Factor by which the discretisation error may exceed its default, for a faster bound. Applies
   /// to the discretisation of each release's loss and to the rounding of losses to multiples of

@@ -36,6 +36,7 @@ class Bounds {
   std::function<void(double share)> on_rows;
 
  private:
+  /// A bound in the cache, or the reason why the accountant has none. Bound: type of the bound.
   template <class Bound>
   struct Answer {
     Bound bound;

@@ -17,7 +17,9 @@ struct Charge {
   std::uint64_t key = 0;       ///< number of times that the random key was lost before this line
 };
 
-/// Content of a ledger file: all charges, and when random keys were lost.
+/// Content of a ledger file: all charges, and the points at which the run lost its random key (the
+/// secret key that draws the noise) and continued with a new one. Releases that are repeated with
+/// the new key are charged again.
 struct Charges {
   std::vector<Charge> lines;
   /// One entry per loss of the random key: the number of releases that the file lists before it.
@@ -28,9 +30,10 @@ struct Charges {
   /// Returns how many times the random key had been lost when release number `charged` of the file,
   /// counted from 1, was charged.
   std::uint64_t lost_keys_before(std::uint64_t charged) const;
-  /// Returns the mechanism as which the ledger charged release number `number` under the random key
-  /// that was current after `key` losses; nullptr if it did not charge it. Only the first `charged`
-  /// releases of the file count, those that were in it when the release was made.
+  /// Returns the mechanism with which the ledger charged release number `number`, or nullptr if it
+  /// has no such charge. key: number of times that the random key had been lost when the release
+  /// was charged. charged: number of releases in the file when the release was made; later ones are
+  /// ignored.
   const privacy::Mechanism* find(std::uint64_t number, std::uint64_t key,
                                  std::uint64_t charged) const;
 };

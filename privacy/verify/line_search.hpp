@@ -38,6 +38,7 @@ class LineSearch {
   std::string follows(const transcript::Update& update, double shrink);
 
  private:
+  /// State of the adaptive step sizes of DP-AGD: the largest one, and those since it was last set.
   struct Sizes {
     double largest = kFirstLargest;
     std::vector<double> steps;  ///< step sizes of the iterations since `largest` was last set

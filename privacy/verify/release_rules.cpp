@@ -24,8 +24,8 @@ namespace {
 using privacy::number;
 using privacy::Release;
 
-/// Fraction of delta that pays for bounds which fail with a small probability: on the size of a
-/// batch, or of a private data set.
+/// Fraction of delta that is set aside for bounds that fail with a small probability: on the size
+/// of a batch, or of a private data set.
 constexpr double kFailureShare = 1e-9;
 /// Smallest noise multiplier allowed for a step, and for the release of the number of examples.
 constexpr double kMinNoise = 0x1p-4;

@@ -33,14 +33,14 @@ std::vector<std::string> taken_on_trust(const Evidence& evidence);
 /// - `noise`, `sampling`: numbers that follow from others are correct;
 /// - `releases`: mechanisms, their noise, number and order are those of the method's rule; the
 ///   number of listed values of each kind is what the releases pay for;
-/// - `held out`: release/holdout.json has the figures that the certificate pays for, with its
+/// - `held out`: release/holdout.json has the test results that the certificate pays for, with its
 ///   noise;
 /// - `settings`: those that privacy depends on are the certificate's;
 /// - `for release`: stated if and only if no reason forbids it; the reasons, warnings and
 ///   assumptions follow from the settings and numbers.
 ///
-/// Every number that follows from the settings by a formula is computed again. A change of one
-/// statement that makes a promise stronger, or removes one, is therefore found;
+/// Every number that follows from the settings by a formula is computed again. So a certificate is
+/// not accepted if one of its statements was changed to claim more privacy, or if one was removed;
 /// tests/audit/forger_test.cpp changes each of them. `bounds` caches the accountants' results for
 /// the next call. Throws std::invalid_argument if a file cannot be read.
 std::vector<Statement> check_released(const Evidence& evidence, Bounds& bounds);

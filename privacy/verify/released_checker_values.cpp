@@ -95,7 +95,8 @@ void ReleasedChecker::check_releases() {
   add(rules_);
   if (c_.status == "refused") return;
   check_names();
-  // After a lost key, steps are paid for again, but only the values that the run uses are listed.
+  // If the random key was lost, repeated steps were charged again, but only values that the run
+  // uses are listed.
   if (c_.size_noise > 0.0) expect_size(rows);
   if (c_.feature_noise > 0.0) take_features(rows);
   if (c_.quantile) {

@@ -90,9 +90,9 @@ class Rows {
       : rows_(rows), c_(certificate), bounds_(bounds) {}
 
   /// Checks the total epsilon of each line, if rows were held out or the training was selected
-  /// among others. With held-out rows it is the larger one of the epsilons of training and of
-  /// held-out figures; for a selection it is the epsilon of the whole selection. Other runs must
-  /// have no such field.
+  /// among others. With held-out rows it is the larger one of the epsilons of the training and of
+  /// the released test metrics; for a selection it is the epsilon of the whole selection. Other
+  /// runs must have no such field.
   void check_parts() {
     const bool has_parts = c_.holdout || c_.tuning;
     for (const Row& row : rows_) {

@@ -19,8 +19,8 @@ struct Row {
   /// Epsilon of the training's releases so far: the field `training_epsilon` if rows are held out,
   /// else `epsilon`.
   double epsilon = 0.0;  ///< NaN if the line has no such field
-  /// Epsilon of the training and of the figures of held-out rows together: the field `epsilon` of a
-  /// line that also has `training_epsilon`.
+  /// Epsilon of the training and of the test metrics of held-out rows together: the field `epsilon`
+  /// of a line that also has `training_epsilon`.
   std::optional<double> total_epsilon = {};
   double epoch = 0.0;
   bool is_measured = false;  ///< whether the line has metrics of test rows

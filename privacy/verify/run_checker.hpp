@@ -85,8 +85,8 @@ class RunChecker {
 
   void process(const transcript::Release& r);
 
-  /// Checks a released noisy figure (such as the accuracy) of held-out rows. The training's ledger
-  /// does not charge it.
+  /// Checks a released noisy number of held-out rows, such as a count of correct predictions. The
+  /// training's ledger does not charge it.
   void check_holdout_figure(const transcript::Release& r);
 
   /// Checks that each example has one role, if rows are held out: among the batches that drew it,
@@ -166,8 +166,8 @@ class RunChecker {
 
   void finish();
 
-  /// Checks that every charge of the ledger was used by exactly one release. After a key was lost,
-  /// charges of steps may be unused.
+  /// Checks that every charge of the ledger was used by exactly one release. If the run lost its
+  /// random key and continued with a new one, charges of steps may be unused.
   void check_number_of_releases();
 
   /// Checks that the certificate lists the releases that were made on the host, outside the engine.

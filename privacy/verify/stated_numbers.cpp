@@ -6,8 +6,8 @@
 namespace cudp::verify {
 namespace {
 
-/// Copies the numbers of a method's promise from a certificate into StatedNumbers; a visitor with
-/// an overload for each kind of promise.
+/// Copies a certificate's numbers about the training's mechanism (Promise::how) into StatedNumbers.
+/// A visitor of the variant, with an overload for each kind of mechanism.
 class Copy {
  public:
   explicit Copy(StatedNumbers& certificate) : c(certificate) {}

@@ -35,9 +35,10 @@ struct StatedNumbers {
   std::uint64_t epoch_steps = 0;  ///< steps of an epoch of random allocation; 0 for other sampling
   double expected_batch = 0.0;
   std::uint64_t steps = 0, steps_planned = 0;
-  /// Number of releases that were charged again because a key was lost.
+  /// Number of releases that were charged again, because the random key was lost and they were
+  /// repeated with a new one.
   std::uint64_t repeated = 0;
-  /// Number of times that the key was lost; nullopt if not stated.
+  /// Number of times that the random key was lost; nullopt if not stated.
   std::optional<std::uint64_t> keys_lost;
   double order = 0.0;
   bool order_fixed = false;
@@ -54,9 +55,8 @@ struct StatedNumbers {
   /// part of the budget.
   std::optional<privacy::CountSplit> split;
 
-  /// Returns the epsilon that pays for the training's plan: for all releases except the noisy
-  /// number of examples. If the budget is not divided (split is empty), it pays for that number,
-  /// too.
+  /// Returns the part of epsilon that covers the training's plan: all releases except the noisy
+  /// number of examples. If the budget is not divided (split is empty), it covers that number, too.
   double plan_epsilon() const { return split ? split->training_epsilon : training_epsilon; }
   /// Returns the delta of the same releases as plan_epsilon().
   double plan_delta() const { return split ? split->training_delta : training_delta; }
@@ -65,7 +65,7 @@ struct StatedNumbers {
   /// Returns the number of steps that one release of the mechanism covers: those of an epoch under
   /// random allocation, otherwise 1.
   std::uint64_t steps_of_release() const { return epoch_steps > 0 ? epoch_steps : 1; }
-  /// Returns the number of steps that were charged again because a key was lost.
+  /// Returns the number of steps in the releases that were charged again (`repeated`).
   std::uint64_t repeated_steps() const { return std::min(steps, repeated * steps_of_release()); }
   bool is_finished() const { return status == "finished"; }
   /// Returns whether the certificate states that a random key was lost. If so, the number of steps

@@ -176,8 +176,11 @@ class Statements {
                      "certificate's order, from the budget", order, c_.order);
   }
 
-  /// Checks a run in which a key was lost: the certificate must promise the whole budget, and state
-  /// no epsilons for groups.
+  /// Checks what the certificate states if the run lost its random key (the secret key that draws
+  /// the noise) and continued with a new one. Steps since the last checkpoint were then repeated
+  /// with new noise. So epsilon must be that of the whole budget, and no epsilons for groups may be
+  /// stated. Also checks that the number of losses is the ledger's. has_ledger: whether the ledger
+  /// is available.
   void check_lost_keys(bool has_ledger) {
     const std::uint64_t lost = charges_.lost.size();
     const std::uint64_t stated = c_.keys_lost.value_or(0);
@@ -194,9 +197,11 @@ class Statements {
                        settings_.number("epsilon"), c_.training_epsilon);
   }
 
-  /// Checks the epsilon of held-out figures together with the noisy number of training examples,
-  /// for one unit of privacy. Also checks that the certificate's epsilon and delta are the larger
-  /// ones of training and held-out figures, which hold for every unit.
+  /// Checks the certificate's epsilon for the test metrics of held-out rows: it must cover their
+  /// release together with that of the noisy number of training examples, for one unit of privacy.
+  /// Also checks the certificate's epsilon and delta for everything. They must be the larger ones
+  /// of those of the training and of the test metrics, because each unit is used for only one of
+  /// the two.
   void check_holdout() {
     if (!c_.holdout) return;
     const auto& h = *c_.holdout;

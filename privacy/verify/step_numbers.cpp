@@ -92,9 +92,9 @@ void StepNumbers::check_rate(const transcript::Update& u, const transcript::Rele
                    at(u.step) + ", learning rate", rate, u.learning_rate);
 }
 
-/// Computes b^2 after a step, for the adaptive learning rate, which is divided by b: the earlier
-/// b^2 plus max(beta |g|^2, nu), with g the noisy gradient and beta = max(weight / (1 + t mod
-/// epoch), 1). t: index of the step; epoch: its number of steps; weight, nu: settings
+/// Returns b^2 after a step. The adaptive step size is learning rate / b, and each step adds
+/// max(beta |g|^2, nu) to b^2, where g is the noisy gradient and beta = max(weight / (1 + t mod
+/// epoch), 1). t: index of the step; epoch: number of steps of an epoch; weight, nu: settings
 /// adaptive-weight and adaptive-least. Returns nullopt if an earlier noisy gradient is missing.
 std::optional<double> StepNumbers::grown(const transcript::Update& u,
                                          const transcript::Release* released) {

@@ -41,7 +41,9 @@ class StepNumbers {
   Findings& findings_;
   std::optional<transcript::Update> first_update_;
   std::optional<double> ema_;  ///< decay rate of the weight average, once its warm-up has ended
-  /// The adaptive learning rate is divided by b; this is b^2, by number of steps done.
+  /// For the adaptive step size (method adp-sgd), which is learning rate / b: maps a number of
+  /// steps done to the value of b^2 after them. b^2 grows at every step, by at least the setting
+  /// adaptive-least and in proportion to the squared norm of the noisy gradient.
   std::map<std::uint64_t, double> steps_b2_;
 };
 

@@ -67,9 +67,9 @@ bool covers(const privacy::RunSpending& part, const StatedNumbers& c) {
   return spent >= filter.limit() * (1.0 - 1e-9) && part.failure >= c.failure;
 }
 
-/// Returns whether `part`, the privacy that the certificate states for the score of one candidate
-/// of a tuning, is at least what the released score spent. The score is the noisy figures that were
-/// measured on held-out rows.
+/// Returns whether the cost that a tuning's certificate states for the score of a candidate
+/// (`part`) is at least the actual cost of the released score. A score is computed from the noisy
+/// test metrics of held-out rows.
 bool covers_score(const privacy::RunSpending& part, const StatedNumbers& c) {
   if (const auto* planned = std::get_if<privacy::PlannedRun>(&part.run))
     return includes(planned->releases,

@@ -38,6 +38,7 @@ class SecretKey {
   const RandomKey& key() const { return *key_; }
 
  private:
+  /// Deleter of the key's memory.
   struct Free {
     void operator()(RandomKey* key) const;  ///< overwrites the key with zeros and frees it
   };

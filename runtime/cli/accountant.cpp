@@ -78,9 +78,10 @@ std::string name_of(privacy::NeighbouringRelation relation) {
 
 namespace {
 
-/// Throws InputError if flags that describe a training (--examples, --batch, --epochs) are given
-/// together with flags that would be computed from them (--q, --n, --steps). unknown: flag that the
-/// command computes.
+/// Throws InputError if a flag is given together with others that determine its value: --q with
+/// --examples and --batch, --steps with --epochs, etc. unknown: name, without dashes, of the
+/// quantity that the command computes (--solve); it must not follow from the flags either. E.g.
+/// with --solve steps, --epochs is refused.
 void check_no_contradiction(const AccountantFlags& o, const std::string& unknown) {
   const bool fixed = o.sampling == "fixed";
   const std::string with = fixed ? "--examples" : "--examples and --batch";

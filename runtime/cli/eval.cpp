@@ -131,7 +131,7 @@ void add_groups(Answer& a, const Evaluators& e, const std::string& group_by,
   }
 }
 
-/// Adds the figures at the thresholds that the flags request, and the table of thresholds, to the
+/// Adds the metrics at the thresholds that the flags request, and the table of thresholds, to the
 /// output.
 void add_thresholds(Answer& a, const Evaluator& evaluator, const Evaluation& e,
                     const EvalFlags& flags, const std::vector<std::string>& classes) {

@@ -40,8 +40,9 @@ Together describe_together(Ranks& ranks) {
                                      : ranks.transport()};
 }
 
-/// Returns a text that states where a training would add the sums of several ranks: on the host, or
-/// by NCCL between this machine's devices.
+/// Returns a text that states where a training with several ranks (processes) would add up their
+/// sums: on the host, or by NCCL on the devices. has_devices: whether this machine has CUDA
+/// devices.
 std::string sums_of_ranks(bool has_devices) {
   if (!has_devices) return "the host";
   try {

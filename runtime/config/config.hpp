@@ -78,7 +78,7 @@ struct TrainConfig {
   bool size_is_public = false;
   /// Fraction of the units of privacy that are held out for testing; not set: none.
   std::optional<double> holdout;
-  /// Privacy budget (epsilon) for releasing noisy test figures of held-out rows; not set: none are
+  /// Privacy budget (epsilon) for releasing noisy test metrics of held-out rows; not set: none are
   /// released.
   std::optional<double> holdout_epsilon;
   std::optional<double> holdout_delta;

@@ -4,8 +4,8 @@
 
 namespace cudp {
 
-/// Settings of the reports that a run writes: figures of test rows (given or held out), pictures of
-/// curves, model card, progress file.
+/// Settings of the reports that a run writes: metrics on test rows (given or held out), plots,
+/// model card, progress file.
 struct ReportOptions {
   /// Threshold for models with two classes: the second class is predicted for a held-out row if its
   /// predicted probability is at least this. If empty, the more probable class is predicted.

@@ -15,9 +15,9 @@ struct TableSchema;
 /// it trains on the rows.
 struct KeptTable {
   std::string coding;  ///< result of coding_of() for these rows
-  /// `train`: the training rows. `held`: the rows held out for testing. In both, the arrays of the
-  /// Dataset are set, with the features in a file, but not the members that follow from the schema,
-  /// such as the shape and the number of classes.
+  /// The training rows (train) and the rows held out for testing (held). Both have arrays with the
+  /// rows, and a file with their features. Other members of the Dataset, such as the shape and the
+  /// number of classes, follow from the schema and are not set.
   Dataset train;
   Dataset held;
   bool has_held = false;
@@ -50,9 +50,10 @@ std::shared_ptr<KeptTable> kept_table(const std::filesystem::path& folder);
 void remove_kept_table(const std::filesystem::path& folder);
 
 /// Moves the rows that an earlier process of the run stored to split.train (training rows) and
-/// split.test (held-out rows). Does so only if their text kept.coding equals `coding`, if there are
-/// held-out rows exactly when `holds_out` is set, and if they have the shape and kind of features
-/// of `empty`, a data set without examples. Returns whether the rows were moved.
+/// split.test (held-out rows), if they fit the resumed run. They must have been made from the same
+/// table and schema (kept.coding equals `coding`); have the shape and kind of features of `empty`,
+/// a data set without examples; and include held-out rows exactly if `holds_out` is true. Returns
+/// whether the rows were moved.
 bool take_kept(KeptTable& kept, const std::string& coding, bool holds_out, const Dataset& empty,
                DataSplit& split);
 

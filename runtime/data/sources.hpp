@@ -79,8 +79,8 @@ TestData load_matrix_rows(const DataRequest& request);
 /// Reads training and test examples from the table files (CSV etc.) that the request names by path.
 DataSplit load_table_file(const DataRequest& request);
 
-/// Reads all rows of a table file, to score them with a model: of the file request.test_path if it
-/// is set, else of request.dataset.
+/// Reads all rows of a table file, to score them with a model. The file is request.test_path or, if
+/// that is empty, request.dataset.
 TestData load_table_rows(const DataRequest& request);
 
 }  // namespace cudp

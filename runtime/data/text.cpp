@@ -112,8 +112,9 @@ std::optional<VectorTable> embedding_of(const TextOptions& options, const std::s
   return table;
 }
 
-/// Returns the words of the embedding table that the tokenizer can produce and a word list can
-/// hold.
+/// Returns the words of the embedding table that can be in a vocabulary. With the WordPiece
+/// tokenizer these are the words that can be a line of a word list file; with other tokenizers, the
+/// words that the tokenizer can produce.
 std::vector<std::string> own_words(const VectorTable& table, Tokenizer tokenizer) {
   std::vector<std::string> words;
   for (const std::string& word : table.words)

@@ -15,9 +15,9 @@
 namespace cudp {
 namespace {
 
-/// Signatures, the first four bytes, of the records of a ZIP file: a member's header before its
-/// content, its entry in the directory, the end of the directory, and the last one's two ZIP64
-/// forms (record and locator).
+/// Signatures (first four bytes) of the records of a ZIP file: the header before a member's
+/// content; a member's entry in the directory; the record at the end of the directory; and the two
+/// records of large archives (ZIP64) that precede it, end record and locator.
 constexpr std::uint32_t kLocalHeader = 0x04034b50;
 constexpr std::uint32_t kDirectoryEntry = 0x02014b50;
 constexpr std::uint32_t kEnd = 0x06054b50;

@@ -6,8 +6,8 @@
 
 namespace cudp {
 
-/// Released noisy sum of a step, with the other values that the attacker assumed by the audit
-/// knows.
+/// What the attacker in an audit knows of a step: the released noisy sum, and in addition the sum
+/// of all contributions except those of the canaries.
 struct ReleasedSum {
   std::uint64_t step;
   std::span<const float> sum;  ///< sum of the batch's contributions plus noise, [d]

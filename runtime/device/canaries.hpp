@@ -26,7 +26,8 @@ struct CanaryUse {
   float inverse_grid = 0.0f;
 };
 
-/// Gradient norm of a canary in a step, and whether its gradient was clipped. Private.
+/// Gradient norm of a canary in a step, and whether its gradient was clipped. It must not be
+/// published, because it reveals that the canary was drawn.
 struct CanaryFacts {
   float squared_norm;
   bool clipped;

@@ -146,7 +146,7 @@ struct FollowedSteps {
   /// ClipRule::grid.
   std::vector<std::int64_t> noisy_counts;
   /// Totals of losses, norms and counts of the steps that ran with the adaptive clipping norm;
-  /// Engine::diagnostics() does not include them. Private.
+  /// Engine::diagnostics() does not include them. They have no noise, and must not be published.
   Diagnostics diagnostics;
 };
 
@@ -158,7 +158,7 @@ float check_followed(const FollowedSteps& steps, const ClipRule& rule, float cli
                      std::span<const StepScalars> given);
 
 /// Gradients, gradient norms and losses of single examples, for tests and for methods that need
-/// them. Private.
+/// them. They have no noise, and must not be published.
 struct PerExample {
   std::vector<float> gradients;      ///< [n, d]; empty if not requested
   std::vector<float> squared_norms;  ///< [n, groups]
@@ -218,11 +218,12 @@ class Engine {
   /// Computes the gradient norm of every training example at the current parameters, and stores it
   /// for later steps. Requires a recipe with importance sampling.
   virtual void measure_norms() = 0;
-  /// Returns the stored gradient norms of this rank's (process's) examples. Private.
+  /// Returns the stored gradient norms of this rank's (process's) examples. They have no noise, and
+  /// must not be published.
   virtual std::vector<float> norms() = 0;
   /// Returns the sum of the stored gradient norms of this rank's (process's) examples, as an
   /// integer multiple of `grid`. Each norm is limited to max_norm and rounded down to a multiple of
-  /// `grid` before it is added. Private.
+  /// `grid` before it is added. The sum has no noise, and must not be published.
   virtual std::uint64_t norm_total(double max_norm, double grid);
 
   /// Returns the model's logits for the examples at the current parameters, [examples, outputs].
@@ -230,13 +231,14 @@ class Engine {
   virtual std::vector<float> logits(const Dataset& examples) = 0;
 
   /// Computes the losses, the norms of the unclipped gradients and, if `gradients` is set, the
-  /// gradients themselves of the training examples with these indices. Private.
+  /// gradients themselves of the training examples with these indices. They have no noise, and must
+  /// not be published.
   virtual PerExample per_example(std::span<const std::uint32_t> examples, bool gradients) = 0;
   /// Returns the indices, ascending, of the examples that step number `step` draws with the recipe
   /// of EngineSettings. Requires Poisson sampling.
   virtual std::vector<std::uint32_t> sampled(std::uint64_t step) = 0;
-  /// Returns the totals of losses, gradient norms and counts of the steps since the last call, and
-  /// sets them to 0. Private.
+  /// Returns the totals of losses, gradient norms and counts over the steps since the last call,
+  /// and sets them to 0. They are exact, without noise, so they must not be published.
   virtual Diagnostics diagnostics() = 0;
 };
 

@@ -33,8 +33,8 @@ class LinearEngine {
   /// Draws a batch by Poisson sampling: each example is drawn with probability threshold / 2^32.
   /// Later sums are over this batch; before the first call they are over all examples.
   virtual void draw_batch(const RandomStream& stream, std::uint64_t threshold) = 0;
-  /// Returns the indices, ascending, of the examples that the last call of draw_batch() drew.
-  /// Private.
+  /// Returns the indices, ascending, of the examples that the last call of draw_batch() drew. They
+  /// must not be published, because the privacy bound assumes that batches are secret.
   virtual std::vector<std::uint32_t> batch() = 0;
 
   /// Returns the sum over the batch of the examples' loss gradients at weights w [d], each clipped

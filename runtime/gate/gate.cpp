@@ -75,7 +75,8 @@ void Gate::list(const GaussianRelease& r, std::size_t dimension) {
 }
 
 /// Checks every condition of a release, and adds it to the list of releases. Throws
-/// std::logic_error if the noise is less than charged, or if the release is not paid for.
+/// std::logic_error if the noise is less than the charged mechanism has, or if the budget's
+/// authority does not admit the charge.
 void Gate::admit_once(const GaussianRelease& r, std::size_t dimension) {
   check(r, dimension);
   if (!is_paid_for(r))

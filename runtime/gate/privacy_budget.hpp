@@ -35,15 +35,14 @@ class PrivacyBudget : public ReleaseAuthority {
   /// more than its budget.
   PrivacyBudget(privacy::Ledger ledger, Save save, std::vector<UsedCharge> used_charges = {});
 
-  /// Replaces the current ledger by `ledger`, which must have all its releases and adds the charges
-  /// that the training has planned; writes it to disk. Throws std::invalid_argument if `ledger` has
-  /// spent more than its budget, std::logic_error if it lacks a release that was charged already.
+  /// Replaces the ledger by `ledger`, and writes it to disk. `ledger` must be the current ledger
+  /// with the charges of the planned training added. Throws std::invalid_argument if `ledger` has
+  /// spent more than its budget, std::logic_error if it lacks a charge of the current ledger.
   void plan(privacy::Ledger ledger);
 
   /// Returns whether a release may be made. A release without an index needs a charge in the
-  /// ledger, of the same mechanism, that no earlier release has used. After a lost key was
-  /// replaced, none of these charges is available, because it is unknown which of them were used
-  /// under the old key.
+  /// ledger, of the same mechanism, that no earlier release has used. After fresh_key() none of
+  /// these charges is available, because it is unknown which of them were used under the old key.
   bool admit(const Charge& charge) override;
   /// Charges the release with this index, unless it was charged under the current key before.
   /// Returns true if it may be made; then the ledger on disk has the charge. Returns false if the
@@ -55,8 +54,9 @@ class PrivacyBudget : public ReleaseAuthority {
   /// suffice.
   [[nodiscard]] bool authorise(std::uint64_t first, std::span<const privacy::Release> releases);
 
-  /// Records that the random key was lost and replaced by a new one. Releases with an index of
-  /// `number` or more are then new releases, and are charged again when they are repeated.
+  /// Records that the run continues with a new random key, because the old one is lost. Releases
+  /// with an index of `number` or more then have other noise than before, and are charged again
+  /// when they are repeated.
   void fresh_key(std::uint64_t number);
 
   const privacy::Ledger& ledger() const { return ledger_; }

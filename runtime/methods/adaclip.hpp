@@ -6,6 +6,7 @@
 
 namespace cudp {
 
+/// Options of method AdaCliP (AdaClip). Names h1 and h2 are those of the paper.
 struct AdaClipOptions {
   double beta1 = 0.99;          ///< decay rate of the running estimate of the gradients' mean
   double beta2 = 0.9;           ///< decay rate of the running estimate of the gradients' variance

@@ -104,8 +104,8 @@ class DpAgd {
                                              double rho);
   std::vector<float> direction(const DpAgdState& state, const std::vector<double>& measured) const;
   std::vector<float> step_sizes(const DpAgdState& state) const;
-  /// Returns the training objective, with clipped losses, at state.w - step * direction for each
-  /// step size in `steps`, up to a constant that is the same for all.
+  /// Returns the training objective, with clipped losses, at the weights state.w - step * direction
+  /// for each step size `step` in `steps`. The values lack a constant that is the same for all.
   std::vector<double> objective(const DpAgdState& state, const std::vector<float>& direction,
                                 const std::vector<float>& steps);
   void accept(DpAgdState& state, double step, const std::vector<float>& direction) const;

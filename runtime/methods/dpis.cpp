@@ -185,11 +185,11 @@ double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
                         sum);
 }
 
-/// Sets sigma_G, the noise multiplier of the epoch's steps, to the smallest value for which the
-/// remaining budget `left` pays for all later steps. first: next step. All later epochs are taken
-/// to be like the worst case K~ = N~ C (in the first phase of the training), or like this one
-/// (afterwards); K~: noisy sum of gradient norms, N~: number of examples, C: clipping norm. Returns
-/// false if no value suffices.
+/// Sets sigma_G, the noise multiplier of the epoch's steps, to the smallest value with which the
+/// steps of this epoch and of all later ones stay within `left`, the remaining budget. first: next
+/// step. All later epochs are assumed to be like the worst case K~ = N~ C in the first phase of the
+/// training, and like this epoch afterwards; K~: noisy sum of gradient norms, N~: number of
+/// examples, C: clipping norm. Returns false if no value suffices.
 bool Dpis::choose_sigma(std::uint64_t first, double left) {
   const std::uint64_t now = prepared_until(first) - first;
   const std::uint64_t later = plan().steps - first - now;

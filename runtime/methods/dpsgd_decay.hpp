@@ -5,6 +5,7 @@
 
 namespace cudp {
 
+/// Options of the method DpSgdDecay.
 struct DpSgdDecayOptions {
   double noise_decay = 0.005;  ///< k, decay rate of the noise per epoch
 };

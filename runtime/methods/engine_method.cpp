@@ -153,11 +153,11 @@ bool EngineMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t ste
   return ledger.authorised_until() >= ledger_until(step);
 }
 
-/// Continues with a new key, if the budget still bounds all releases. The step at which a run
-/// stops, or its key is lost or renewed, may have been chosen by looking at released values, so the
-/// list of releases is no longer fixed in advance. A budget bounds them in two cases only: all are
-/// equal, so that only their number was chosen; or their divergences are added at a Renyi order
-/// fixed in advance (privacy/README.md).
+/// Continues with a new random key, if the budget still bounds all releases. The step at which a
+/// run stops, or its key is lost or renewed, may have been chosen by looking at released values, so
+/// the list of releases is no longer fixed in advance. The budget bounds them in two cases only.
+/// Either all are equal, so that only their number was chosen; or their divergences are added at a
+/// Renyi order fixed in advance (privacy/README.md).
 void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   if (!config().epsilon)
     throw BudgetError("without --epsilon nothing bounds what repeated steps spend");
@@ -231,8 +231,9 @@ double EngineMethod::learning_rate(std::uint64_t step) const {
 
 /// Returns a function that computes the epsilon spent after `step` steps. The ledger has charges up
 /// to the next checkpoint; those of later steps are subtracted, because they have not been
-/// released. After a key was lost the whole budget counts as spent: no bound holds for the number
-/// of steps that happened to be made.
+/// released. If the run lost its random key and repeated steps with a new one, the whole budget
+/// counts as spent: the number of steps may then depend on released values, so the accountant's
+/// bound does not hold.
 std::function<double()> EngineMethod::spent(const privacy::Ledger& ledger, std::uint64_t step,
                                             bool last) const {
   if (context_.key_was_lost) return [epsilon = epsilon()] { return epsilon; };

@@ -98,10 +98,10 @@ class EngineMethod : public Method {
   // Certificate.
 
   /// Returns whether all releases of the run, and their number, were fixed before the first of
-  /// them, so that the accountant's bound on them holds. It does not hold if they depend on a noisy
-  /// number of examples, or if a filter decides during training which releases are made. Nor does
-  /// it hold after a key was lost, because the user who renews the key decides how many steps there
-  /// are (privacy/README.md, What a fresh key allows).
+  /// them, so that the accountant's bound on them holds. They were not in three cases: if they
+  /// depend on a noisy number of examples; if a filter decides during training which releases are
+  /// made; if the random key was lost, because the user who provides a new key decides how many
+  /// steps there are (privacy/README.md, What a fresh key allows).
   bool is_fixed_ahead() const;
   /// Returns the epsilon to state for the run. bound: the accountant's bound on its releases. If
   /// the releases were fixed in advance, the result is this bound's epsilon; otherwise it is the

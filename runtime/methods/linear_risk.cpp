@@ -34,6 +34,7 @@ Real inner_product(std::span<const float> x, const Real* w) {
   return sum;
 }
 
+/// Derivatives of the loss phi(m) with respect to the margin m.
 template <class Real>
 struct Derivatives {
   Real first;   ///< phi', derivative of the loss phi(m) in the margin m
@@ -55,8 +56,8 @@ Derivatives<Real> loss_derivatives(const RiskSettings& s, Real m) {
   return {-corner / (2 * h), one / (2 * h)};
 }
 
-/// Returns the derivatives of an example's weighted loss at margin m. The sign of `scale` is the
-/// example's label, which selects the class weight.
+/// Returns the derivatives of an example's loss, multiplied by the weight of its class, at margin
+/// m. scale: a number with the sign of the example's label, -1 or 1; only the sign is used.
 template <class Real>
 Derivatives<Real> derivatives(const RiskSettings& s, Real m, double scale) {
   const Derivatives<Real> d = loss_derivatives(s, m);

@@ -17,8 +17,8 @@ using Extended = long double;
 /// Settings of the empirical risk (sum of losses) of a linear two-class model.
 struct RiskSettings {
   Loss loss = Loss::logistic;  ///< logistic, or hinge, which is smoothed
-  /// R: an example with features x and label y (-1 or 1) is the vector v = y (x, 1) / max(R, |(x,
-  /// 1)|), so its norm is at most 1. With R <= 1, every example has norm 1.
+  /// R in the scaling of examples: features x and a label y, -1 or 1, become the vector v = y (x,
+  /// 1) / max(R, |(x, 1)|), whose norm is at most 1. With R <= 1, every example has norm 1.
   double max_norm = 1.0;
   double huber = 0.5;  ///< h: half the width of the part of the hinge loss that is rounded off
   double max_examples = 1.0;  ///< public upper bound on the number of examples
@@ -121,12 +121,12 @@ enum class RiskSolver { fastest, descent };
 /// Minimises J, from 0, until the norm of the gradient is at most the tolerance, rounding included.
 /// The exact minimum is then at most tolerance / regulariser away, because J is strongly convex.
 ///
-/// RiskSolver::fastest is Newton's method, first in double. Its linear systems are solved by
-/// conjugate gradients only as far as it pays, and each step is halved until the gradient gets
-/// shorter (Dembo, Eisenstat, Steihaug 1982, "Inexact Newton methods"). There is no proof that it
-/// converges for all data. If it does not, gradient descent follows, which converges whenever
-/// iterations_for_all_data returns a number. So whether there is a result does not depend on the
-/// data. Throws Error if no solver converged.
+/// RiskSolver::fastest is Newton's method, first in double. Its linear systems are solved
+/// inexactly, by a few iterations of conjugate gradients, and each step is halved until the
+/// gradient gets shorter (Dembo, Eisenstat, Steihaug 1982, "Inexact Newton methods"). There is no
+/// proof that it converges for all data. If it does not, gradient descent follows, which converges
+/// whenever iterations_for_all_data returns a number. So whether there is a result does not depend
+/// on the data. Throws Error if no solver converged.
 RiskMinimum minimise_risk(LinearRisk& risk, const RiskProblem& problem,
                           RiskSolver solver = RiskSolver::fastest);
 

@@ -33,8 +33,9 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan);
 PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan);
 
 /// Returns whether a privacy filter must enforce the budget during training. That is so if the
-/// noise differs between steps and a key was lost, so that steps may be repeated with fresh noise:
-/// which steps are repeated may then have been chosen by looking at released values.
+/// noise differs between steps and TrainConfig::fresh_noise_allowed is set: if the run then loses
+/// its random key, steps are repeated with new noise. Which steps are repeated may depend on
+/// released values.
 bool needs_filter(const TrainConfig& config, const PrivacyPlan& plan);
 
 /// Returns the order of the Renyi divergences that a privacy filter for this plan adds up. The plan

@@ -6,13 +6,13 @@
 namespace cudp {
 
 /// The method "norm bound" of table 1 of the paper on AdaCliP (Pichapati et al. 2019, section 6):
-/// DP-SGD without clipping, for logistic regression, whose gradients cannot be longer than its
-/// inputs allow.
+/// DP-SGD for logistic regression whose clipping norm C is so large that no gradient is clipped. C
+/// is the largest norm that a gradient can have with the given range of inputs.
 ///
-/// Difference from the paper: its 28 for MNIST is |x| alone, without the bias and the factor
-/// sqrt(2) of the softmax; `--method dpsgd --clip 28` clips to that. Here C = 39.6. The engine
-/// still clips to C, which shortens no gradient, so that the guarantee rests on the code and not on
-/// the data.
+/// The paper has C = 28 for MNIST, the largest norm of the inputs x alone. Here C = 39.6, because
+/// it includes the bias and the factor sqrt(2) of the softmax. (`--method dpsgd --clip 28` clips as
+/// in the paper.) The engine still clips to C. This changes no gradient, but the guarantee then
+/// does not depend on the range of the data.
 class NormBound final : public DpSgd {
  public:
   using DpSgd::DpSgd;

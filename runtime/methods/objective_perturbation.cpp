@@ -56,8 +56,8 @@ std::vector<std::string> ObjectivePerturbation::obstacles() const {
 }
 
 /// Returns an (epsilon, delta)-DP release, because the ledger has no mechanism for objective
-/// perturbation. Its epsilon includes the cost of the noisy number of examples, so the ledger's
-/// total exceeds the promised epsilon.
+/// perturbation. Its epsilon includes the cost of the noisy number of examples, which the ledger
+/// also charges separately. So the ledger's total exceeds the epsilon that the certificate states.
 std::vector<privacy::Release> ObjectivePerturbation::releases() const {
   return {{.mechanism = privacy::ApproximateDp{.epsilon = epsilon_, .delta = delta_}, .count = 1}};
 }

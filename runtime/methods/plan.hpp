@@ -116,9 +116,9 @@ struct PrivacyPlan {
   bool operator==(const PrivacyPlan&) const = default;
 };
 
-/// Returns the threshold of Poisson sampling: each of n examples is drawn with probability
-/// threshold / 2^32. It is rounded up, so that the rate is never below batch / n; the rounded rate
-/// is exact. Requires 0 < batch <= n.
+/// Returns the threshold of Poisson sampling: batch / n * 2^32, rounded up. A step draws each of
+/// the n examples with probability threshold / 2^32 exactly, which is batch / n or slightly more.
+/// Requires 0 < batch <= n.
 std::uint64_t poisson_threshold(double batch, double n);
 
 /// Returns the releases (noisy gradient sums) of steps first <= t < last; consecutive equal ones

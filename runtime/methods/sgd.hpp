@@ -8,6 +8,7 @@
 
 namespace cudp {
 
+/// Options of training without privacy (Sgd).
 struct SgdOptions {
   std::string compare_with;  ///< folder of a finished private run; empty for none
 };

@@ -36,9 +36,11 @@ double TrainingSize::max_examples(double failure) const {
   return value + margin + static_cast<double>(kLargestGroup * unit_rows);
 }
 
-/// Returns the noise with which releasing the number of examples costs 1/200 of the budget in zCDP.
-/// A Gaussian release that spends all of (epsilon, delta) has a variance of roughly 4 ln(1/delta) /
-/// epsilon^2, and a unit of privacy changes the number by up to unit_rows.
+/// Returns the standard deviation of the noise on the number of examples: s = 10 u
+/// sqrt(ln(1/delta)) / epsilon, at least kMinNoise. u (unit_rows): largest change of the number by
+/// one unit of privacy. This costs about 1/50 of the budget: (epsilon, delta) allows zCDP with rho
+/// of about epsilon^2 / (4 ln(1/delta)), and this release has rho = u^2 / (2 s^2) = epsilon^2 /
+/// (200 ln(1/delta)).
 double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows) {
   return std::fmax(kMinNoise,
                    10.0 * static_cast<double>(unit_rows) * std::sqrt(-std::log(delta)) / epsilon);

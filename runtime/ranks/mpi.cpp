@@ -36,6 +36,8 @@ std::uint64_t hash_of(std::string_view text) {
   return h;
 }
 
+/// Ranks that are the processes of an MPI job. Abi: constants and types of the MPI library's binary
+/// interface.
 template <class Abi>
 class MpiRanks final : public Ranks {
  public:

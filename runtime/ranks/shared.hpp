@@ -57,6 +57,7 @@ class SharedBoard {
  private:
   static constexpr std::uint32_t kEnding = 1;
   static constexpr std::uint32_t kEnded = 2;
+  /// Content of the memory that all ranks (processes) share.
   struct Page {
     std::atomic<std::uint32_t> ended;  ///< state of the training: 0 (not ended), kEnding or kEnded
     std::int32_t code;

@@ -127,7 +127,7 @@ Chart figure_chart(const RunFacts& f) {
   return chart;
 }
 
-/// Returns the name of a figure. If it ends with a class's number, the schema's name of that class
+/// Returns the name of a metric. If it ends with a class's number, the schema's name of that class
 /// is appended: "recall of class 1 (YES)".
 std::string with_class(const std::string& figure, const RunFacts& f) {
   constexpr std::string_view kOfClass = " of class ";
@@ -145,8 +145,8 @@ std::string with_class(const std::string& figure, const RunFacts& f) {
   return figure;
 }
 
-/// Returns a table of the noisy figures of held-out rows, from holdout.json. Throws InputError if
-/// the file has none.
+/// Returns a table of the noisy test metrics of held-out rows, from holdout.json. Throws InputError
+/// if the file has none.
 std::vector<Block> holdout_figures(const ReportFiles& files, const RunFacts& f) {
   const auto j = nlohmann::json::parse(files.holdout, nullptr, false);
   if (!j.is_object() || !j.contains("bars") || !j["bars"].is_array())

@@ -60,6 +60,7 @@ struct Code {
 
 using Block = std::variant<Paragraph, Alarm, Bullets, Answers, Table, Chart, Code>;
 
+/// A section of a page: heading and content.
 struct Section {
   std::string id;  ///< letters and '-' only
   std::string title;

@@ -8,6 +8,7 @@
 namespace cudp::page {
 namespace {
 
+/// A Unicode character that was decoded from UTF-8, and the number of bytes that it takes.
 struct Character {
   std::uint32_t code = 0;
   std::size_t bytes = 0;  ///< 0: not UTF-8

@@ -159,7 +159,7 @@ Section settings_of(const RunFacts& f) {
 /// releases; "" if that package has no events for these releases.
 std::string dp_accounting_code(const verify::StatedNumbers& c) {
   if (c.max_rows > 1 || c.split || c.holdout || c.tuning || c.releases.empty()) return "";
-  // A filter's budget, or a lost key's, is not the epsilon of the releases that were made.
+  // With a filter, or after a lost key, epsilon is that of the budget, not of the releases made.
   if (c.order_fixed || c.lost_a_key()) return "";
   constexpr std::size_t kMostReleases = 12;
   if (c.releases.size() > kMostReleases) return "";

@@ -6,10 +6,9 @@
 
 namespace cudp {
 
-/// Returns the questions of NIST SP 800-226 about a promise of differential privacy, in sections:
-/// the guarantee, the mechanism, the implementation, data and deployment. Each question has an
-/// answer from the run's certificate and settings; if these do not answer it, the answer is "Not
-/// stated".
+/// Returns the questions of NIST SP 800-226 about a claim of differential privacy, in sections: the
+/// guarantee, the mechanism, the implementation, data and deployment. Each question has an answer
+/// from the run's certificate and settings; if these do not answer it, the answer is "Not stated".
 std::vector<page::Section> questions_of(const RunFacts& facts);
 
 /// Returns a list, for a page, of the columns of the training table with their public bounds; empty

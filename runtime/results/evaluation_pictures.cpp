@@ -43,8 +43,8 @@ struct Curves {
   std::string plots;
 };
 
-/// Returns the curves of all classes for which points(figures of the class) is not empty. points():
-/// the x and y of each point as text.
+/// Returns a curve for each class of the evaluation, except those for which points() returns "".
+/// points: function that returns the x and y of each point of a class's curve as text.
 template <class Points>
 Curves curves_of(const Evaluation& e, const std::vector<std::string>& names, const Points& points) {
   Curves curves;

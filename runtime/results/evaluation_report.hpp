@@ -15,14 +15,14 @@ namespace cudp {
 /// Returns the name of the class with the index `number`, or the index as text if `names` is empty.
 std::string class_name(const std::vector<std::string>& names, int number);
 
-/// Returns an evaluation as JSON: the value of each metric under its key, then figures of each
+/// Returns an evaluation as JSON: the value of each metric under its key, then metrics of each
 /// class, confusion matrix, reliability bins and thresholds. For a regression model there are only
 /// the metrics. Undefined values are null. names: names of the classes; if empty, their indices are
 /// used.
 nlohmann::ordered_json to_json(const Evaluation& evaluation, const std::vector<std::string>& names);
 
 /// Returns an evaluation as rows of a table for the user: name and value. names: names of the
-/// classes. If there are more than 20 classes, the figures of each class and the confusion matrix
+/// classes. If there are more than 20 classes, the metrics of each class and the confusion matrix
 /// are left out.
 std::vector<std::pair<std::string, std::string>> table_of(const Evaluation& evaluation,
                                                           const std::vector<std::string>& names);

@@ -6,7 +6,7 @@
 
 namespace cudp {
 
-/// Estimate of a figure (such as accuracy) for the population that rows are drawn from, with a 95 %
+/// Estimate of a metric (such as accuracy) for the population that rows are drawn from, with a 95 %
 /// confidence interval. The interval covers both the random choice of held-out rows and the noise.
 struct ErrorBar {
   std::string name;
@@ -27,7 +27,7 @@ struct NoisyConfusion {
 };
 
 /// Returns estimates with 95 % confidence intervals of accuracy, balanced accuracy, and recall and
-/// precision of each class, from a noisy confusion matrix. If noise hides a figure completely, its
+/// precision of each class, from a noisy confusion matrix. If noise hides a metric completely, its
 /// interval is 0 to 1 and its value is 0.5.
 ///
 /// The interval of a fraction p = a / m of noisy counts is the set of p with (a - p m)^2 <= z^2
@@ -36,7 +36,7 @@ struct NoisyConfusion {
 /// interval of a mean of fractions is by Zou, Donner 2008 (MOVER).
 std::vector<ErrorBar> error_bars(const NoisyConfusion& confusion);
 
-/// Released noisy figures that measure the errors of a regression model on rows held out of the
+/// Noisy numbers that a run releases about the errors of a regression model on rows held out of the
 /// training data: the number of rows, and the sums over rows of (|error| / width)^j for j = 1, 2,
 /// 4, where error = prediction - target, and width = max - min of the target's public bounds. Each
 /// of the four has noise of standard deviation noise_std.

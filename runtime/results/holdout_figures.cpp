@@ -16,8 +16,8 @@
 namespace cudp {
 namespace {
 
-/// Maximum noise multiplier of held-out figures: Gate requires the noise to be below 2^40 steps of
-/// the grid that sums are rounded to, which is at most 1.
+/// Maximum noise multiplier of the test results of held-out rows. Gate requires the noise to be
+/// below 2^40 times the grid (the number to whose multiples sums are rounded), which is at most 1.
 constexpr double kMaxSigma = 0x1p39;
 
 /// Returns the power of two to whose multiples each row's error is rounded down before summing, so

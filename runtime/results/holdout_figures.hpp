@@ -13,23 +13,23 @@
 
 namespace cudp {
 
-/// Plan for the release of test figures of rows held out of the training data: a noisy confusion
+/// Plan for the release of test results of rows held out of the training data: a noisy confusion
 /// matrix, or noisy sums of errors. It depends on public settings only, and is fixed before the run
 /// releases any noisy value. Neighbouring data sets differ by one unit of privacy, of up to
 /// unit_rows rows.
 ///
-/// The figures, together with the noisy number of training examples if that is released, are
+/// The noisy numbers, together with the noisy number of training examples if that is released, are
 /// (epsilon, delta)-DP for a unit that is held out, whatever the model is. A unit that is trained
 /// on is covered by the training's own bound. The larger of the two bounds holds for every unit
 /// (privacy/README.md).
 struct HoldoutPlan {
   double share = 0.0;    ///< fraction of the units that are held out; 0: none are
-  double epsilon = 0.0;  ///< 0 if no figures are released
+  double epsilon = 0.0;  ///< 0 if no test results are released
   double delta = 0.0;
-  /// Noise multiplier of each figure: the standard deviation of its noise, divided by the maximum
+  /// Noise multiplier of each number: the standard deviation of its noise, divided by the maximum
   /// contribution of one row to it.
   double sigma = 0.0;
-  std::uint64_t releases = 0;  ///< number of figures that are released with this noise
+  std::uint64_t releases = 0;  ///< how many numbers are released with this noise
   std::uint64_t unit_rows = 1;
   /// Probability from which the second of two classes is predicted; empty to predict the more
   /// probable class. A row adds 1 to one cell of the confusion matrix at any threshold, so the
@@ -39,20 +39,20 @@ struct HoldoutPlan {
   bool releases_figures() const { return releases > 0; }
 };
 
-/// Number of noisy figures that are released on the held-out rows of a regression model: the number
-/// of rows, and the sums over rows of (|error| / width)^j for j = 1, 2, 4, where width is the
-/// target's range. (For a model of classes only a noisy confusion matrix is released.)
+/// How many noisy numbers are released for the held-out rows of a regression model: the number of
+/// rows, and the sums over rows of (|error| / width)^j for j = 1, 2, 4, where width is the target's
+/// range. (For a model of classes only a noisy confusion matrix is released.)
 inline constexpr std::uint64_t kTargetFigures = 4;
 
-/// Returns the plan with the least noise for which the figures are (epsilon, delta)-DP. share:
-/// fraction of the units that are held out. target: whether the model is a regression. size_noise:
-/// standard deviation of the noise on the number of training examples; 0 if that is public. Throws
-/// BudgetError if the noisy release of that number alone uses up epsilon, or if the noise of the
-/// figures would be too large.
+/// Returns the plan with the least noise for which the released numbers are (epsilon, delta)-DP.
+/// share: fraction of the units that are held out. target: whether the model is a regression.
+/// size_noise: standard deviation of the noise on the number of training examples; 0 if that is
+/// public. Throws BudgetError if the noisy release of that number alone uses up epsilon, or if the
+/// test results would be too noisy.
 HoldoutPlan plan_holdout(double share, double epsilon, double delta, bool target, double size_noise,
                          std::uint64_t unit_rows);
 
-/// Noisy test figures of rows held out of the training data, as they are released: a confusion
+/// Noisy test results of rows held out of the training data, as they are released: a confusion
 /// matrix or sums of errors, and the metrics estimated from them.
 struct HoldoutFigures {
   HoldoutPlan plan;
@@ -63,14 +63,14 @@ struct HoldoutFigures {
   std::vector<ErrorBar> bars;
 };
 
-/// Computes test figures (a confusion matrix, or sums of errors) of rows held out of the training
+/// Computes test results (a confusion matrix, or sums of errors) of rows held out of the training
 /// data, and releases them with noise. gate: charges the privacy budget and adds the noise.
 /// predictions: outputs of the final model for the held-out rows. bounds: bounds of the regression
 /// target; unused for classes.
 HoldoutFigures release_holdout(const HoldoutPlan& plan, const Predictions& predictions, int classes,
                                const TargetBounds& bounds, Gate& gate);
 
-/// Returns the released figures of held-out rows as JSON, the content of the file
+/// Returns the released test results of held-out rows as JSON, the content of the file
 /// release/holdout.json. classes: names of the classes; empty for a regression model.
 nlohmann::ordered_json to_json(const HoldoutFigures& figures,
                                const std::vector<std::string>& classes);

@@ -57,9 +57,9 @@ struct MetricsRow {
   double epoch = 0.0;
   std::uint64_t step = 0;
   /// Epsilon guaranteed for everything released up to this step. If rows are held out, it also
-  /// covers their test figures, which are released at the end: the larger of the training's epsilon
-  /// so far and the budget of these figures. For a training that was chosen by `cudp tune`: epsilon
-  /// of the whole tuning.
+  /// covers their test metrics, which are released at the end: it is the larger of the training's
+  /// epsilon so far and the budget of these metrics. For a training that was chosen by `cudp tune`:
+  /// epsilon of the whole tuning.
   double epsilon = 0.0;
   double learning_rate = 0.0;
   Metrics test = {};

@@ -15,6 +15,7 @@ namespace cudp {
 /// published.
 struct ModelInputs {
   std::optional<TableSchema> schema;  ///< complete schema of the table; empty if there was no table
+  /// Conversion of an image's bytes to features.
   struct Pixels {
     float scale = 1.0f / 255.0f;  ///< used as feature = scale * byte + shift
     float shift = 0.0f;

@@ -38,8 +38,9 @@ bool lists_all(const verify::StatedNumbers& c) {
 }
 
 /// Returns whether all releases in the certificate were fixed before the first of them. They were
-/// not if they depend on a noisy number of examples; if the number of steps may have been chosen
-/// after a key was lost; or if the stated epsilon is a budget, which is above that of the releases.
+/// not in three cases: if they depend on a noisy number of examples; if the random key was lost,
+/// because the number of steps may then have been chosen by looking at released values; if the
+/// stated epsilon is a budget, which is above that of the releases.
 bool is_fixed_ahead(const verify::StatedNumbers& c) {
   if (!names(kPlanning, c.method)) return false;
   if (c.size_noise > 0.0 || c.order_fixed || c.lost_a_key()) return false;

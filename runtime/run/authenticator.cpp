@@ -49,8 +49,8 @@ class Hash {
   std::size_t size_;
 };
 
-/// Returns the key for authentication codes, derived from the run's key, which itself only draws
-/// noise.
+/// Returns the key for authentication codes. It is a hash of the run's random key, so that no key
+/// is used for two purposes: the random key itself is used to draw random numbers only.
 RandomKey derived(const RandomKey& key) {
   constexpr std::string_view kPurpose = "cudp seal 1";
   RandomKey out{};

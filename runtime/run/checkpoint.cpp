@@ -20,15 +20,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// First bytes of a checkpoint of this version of the format, and of every version.
+/// First bytes of a checkpoint file. kMagic: in this version of the format. kAnyMagic: in every
+/// version.
 constexpr std::string_view kMagic = "cudp checkpoint 9\n";
 constexpr std::string_view kAnyMagic = "cudp checkpoint ";
 /// Start of the name of a checkpoint's file. The number of the step follows.
 constexpr std::string_view kPrefix = "checkpoint-";
 /// Number of checkpoints that are kept; older ones are removed.
 constexpr std::size_t kKept = 2;
-/// Text that tells a checkpoint's authentication code from the codes of other files (argument
-/// `purpose` of Authenticator::tag).
+/// Purpose (argument of Authenticator::tag) of a checkpoint's authentication code. It makes the
+/// code differ from those of other files.
 constexpr std::string_view kPurpose = "checkpoint";
 
 /// Name under which a checkpoint stores the released noisy statistics for features.

@@ -26,8 +26,8 @@ struct Checkpoint {
   std::uint64_t key_check = 0;  ///< key_check() of the run's current random key
   /// Whether the ledger file was lost once and restored from a checkpoint, without the charges
   /// after that checkpoint. This is harmless as long as the run has the same random key, because it
-  /// then repeats exactly the same noisy values. If the key is lost too, the cost of what was
-  /// released is unknown.
+  /// then repeats exactly the same noisy values. If the key is lost, too, repeated steps have new
+  /// noise, and the cost of what was released is unknown.
   bool ledger_was_lost = false;
   /// boot_id() of the machine if the run's files were not synced; "" if they were. After a restart
   /// the ledger on disk may be older than what the run released.

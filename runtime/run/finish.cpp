@@ -26,16 +26,16 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Text that tells the authentication code of the file with the noisy figures of held-out rows from
-/// the codes of other files (argument `purpose` of Authenticator::tag).
+/// Purpose (argument of Authenticator::tag) of the authentication code of the file that
+/// figures_file() names. It makes the code differ from those of other files.
 constexpr std::string_view kFigures = "figures of held-out rows";
 
-/// Returns the path of the file that keeps the noisy figures of held-out rows from their release
-/// until the run is complete.
+/// Returns the path of the file that keeps the noisy test results of held-out rows from their
+/// release until the run is complete.
 fs::path figures_file(const RunFolder& folder) { return folder.owner("holdout-figures"); }
 
-/// Formats the noisy figures of held-out rows as JSON. Numbers are hexadecimal texts, so that they
-/// are read back exactly.
+/// Formats the noisy test results of held-out rows as JSON. Numbers are hexadecimal texts, so that
+/// they are read back exactly.
 std::string encode_figures(const HoldoutFigures& f) {
   const auto exact = [](double x) { return fmt::format("{:a}", x); };
   nlohmann::ordered_json j = {{"noisy", nlohmann::ordered_json::array()},
@@ -60,11 +60,11 @@ void decode_figures(const std::string& text, HoldoutFigures& f) {
     f.bars.push_back({b[0].get<std::string>(), number(b[1]), number(b[2]), number(b[3])});
 }
 
-/// Returns the noisy figures of held-out rows that the run releases; nullopt if it has none. They
-/// are stored on disk before they are published, and a resumed run publishes the stored ones:
-/// computed again, a logit may differ in its last bit (cuDNN), and two different figures with the
-/// same noise would reveal their difference. Throws BudgetError if figures were published and the
-/// stored ones are lost, InputError if another run wrote them.
+/// Returns the noisy test results of held-out rows that the run releases; nullopt if it has none.
+/// They are stored on disk before they are published, and a resumed run publishes the stored ones.
+/// If they were computed again, a logit might differ in its last bit (cuDNN), and two different
+/// results with the same noise would reveal their difference. Throws BudgetError if results were
+/// published and the stored ones are lost, InputError if another run wrote them.
 std::optional<HoldoutFigures> figures_to_release(const Run& run) {
   std::optional<HoldoutFigures> figures = run.training->holdout_figures();
   if (!figures) return figures;

@@ -58,7 +58,7 @@ class RunFolder {
 
   std::filesystem::path log() const { return owner("log.txt"); }
   std::filesystem::path key() const { return owner("key"); }
-  /// File with a checksum of the random key under which the noisy test figures of held-out rows
+  /// File with a checksum of the random key under which the noisy test metrics of held-out rows
   /// were released. It is written just before the release, so that they are not released again
   /// under another key.
   std::filesystem::path holdout_key() const { return owner("holdout-released"); }

@@ -37,7 +37,7 @@ void check_same_facts(const Experiment& experiment, const RandomKey& key);
 void send_facts(const Experiment& experiment, const RandomKey& key);
 /// Makes the other ranks (processes) resume the training from a checkpoint. Called by rank 0.
 /// same_key: whether the run still has the random key with which the checkpoint was made; false if
-/// that key was lost.
+/// that key was lost and the run has a new one.
 void announce_resume(Ranks& ranks, const Checkpoint& checkpoint, bool same_key);
 
 /// Makes the other ranks (processes) compute the authentication codes of their parts of the

@@ -45,7 +45,7 @@ class Outputs {
   /// Writes the model, for a model of texts also its vocabulary, and for a model of a table its
   /// schema.
   void write_model(const ReleasedModel& model) const;
-  /// Writes the released noisy test figures of held-out rows to holdout.json. classes: names of the
+  /// Writes the released noisy test results of held-out rows to holdout.json. classes: names of the
   /// classes; empty for a regression model.
   void write_holdout(const HoldoutFigures& figures, const std::vector<std::string>& classes) const;
   /// Writes the evaluation on the test set to evaluation.json, and starts to draw its pictures (ROC
@@ -60,6 +60,7 @@ class Outputs {
                     const privacy::Certificate& certificate, Pictures& pictures) const;
 
  private:
+  /// Where a file is written.
   struct Destination {
     std::filesystem::path path;
     unsigned mode;  ///< permissions of the files

@@ -164,8 +164,8 @@ enum class DrawPictures { yes, no };
 RunResult train(Run& run, DrawPictures draw = DrawPictures::yes);
 
 /// Removes the files that only a run in progress needs: random key, checkpoints, coded rows, and
-/// figures of held-out rows, which are in release/ by then. Requires that the run is complete. A
-/// process that is killed in its last moment leaves them.
+/// test results of held-out rows, which are in release/ by then. Requires that the run is complete.
+/// Such files are left if a process is killed after it has completed its run.
 void remove_leftovers(const RunFolder& folder);
 
 /// Returns the result that a run has stored in its folder; nullopt if the run is not complete.

@@ -61,7 +61,7 @@ bool read_holdout(const RunFolder& folder) {
 }
 
 /// Reads the ledger of a run from its folder. authenticator: checks its authentication code; null
-/// if the run's key is lost.
+/// if the run's random key is lost, because the code cannot be checked without it.
 privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c,
                             const Authenticator* authenticator) {
   const fs::path path = folder.ledger();

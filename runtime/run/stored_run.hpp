@@ -35,10 +35,10 @@ struct StoredRun {
 StoredRun open_stored_run(const Settings& flags, Reporter& reporter);
 
 /// Checks that `experiment` matches the stored run; throws InputError if data, model or unit of
-/// privacy differ. If the run has its key, repeated steps draw the same noise as before; then
-/// program, arithmetic and training examples, in order, must be the same to the bit, because the
-/// same noise on two different sums would reveal their difference. If rows are held out, all
-/// examples must be the same even if the key is lost.
+/// privacy differ. If the run still has its random key, repeated steps draw the same noise as
+/// before. Program, arithmetic and training examples, in order, must then be the same to the bit,
+/// because the same noise on two different sums would reveal their difference. If rows are held
+/// out, all examples must be the same even if the run has a new key.
 void check_same_run(const StoredRun& run, const Experiment& experiment);
 
 /// Returns whether the data of `experiment` are, to the bit and in order, those that the run began

@@ -76,8 +76,8 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
                      value_text(*c.epsilon));
 }
 
-/// Throws InputError if rows cannot be held out with these settings, or if the budget for their
-/// figures is incomplete or unreasonable.
+/// Throws InputError if rows cannot be held out with these settings, or if the budget for releasing
+/// their test metrics is incomplete or unreasonable.
 void check_holdout(const TrainConfig& c, const MethodEntry& method) {
   if (!method.gives_privacy)
     throw InputError("--holdout: expected a method with privacy, found --method " + c.method +

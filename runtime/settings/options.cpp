@@ -37,8 +37,9 @@ std::string dataset_help() {
          "or a path to a folder, a table, or a .npy or .npz file";
 }
 
-/// Returns option `o`, changed so that setting it also calls parse(text, place), which throws if
-/// the text is not valid.
+/// Returns a copy of option `o` that also checks its value: when it is set, it calls parse(text,
+/// place), which throws if the text is not valid. place: where the value comes from, for the
+/// message.
 template <class Parse>
 Option parsed(Option o, const Parse& parse) {
   o.set = [set = o.set, parse](TrainConfig& c, const Value& v, const std::string& place) {

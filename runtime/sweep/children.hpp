@@ -43,6 +43,7 @@ class ChildProcesses {
   std::vector<EndedChild> ended();
 
  private:
+  /// A child process that has not ended yet.
   struct Child {
     std::size_t number;
     pid_t process;

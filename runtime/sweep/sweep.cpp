@@ -199,7 +199,7 @@ void Sweep::note_begun(std::size_t run, RunEvent event) const {
   std::vector<BegunRun> begun = begun_runs(file);
   const bool is_open = !begun.empty() && begun.back().starts;
   if (event == RunEvent::resumes && !begun.empty() && !is_open) return;
-  // A lost key can take a run from what is planned to its whole budget.
+  // If the run loses its random key, it may spend its whole budget, more than is planned.
   const double budget = cells_[runs_[run].cell].config.epsilon.value_or(0.0);
   const BegunRun now{.epsilon = std::fmax(planned.epsilon, budget),
                      .delta = planned.delta,

@@ -40,8 +40,9 @@ class Sweep {
   /// the error with which it would fail.
   void prepare();
 
-  /// Returns the planned privacy cost of each run of the whole sweep, and the promise of each run
-  /// that began and whose folder is gone. Call after prepare().
+  /// Returns the privacy cost of each run of the whole sweep: what its certificate states or, if it
+  /// has none yet, what is planned. The list also has the cost of each earlier run that began and
+  /// whose folder was removed since. Call after prepare().
   std::vector<PlannedSpending> spendings() const;
 
   /// Makes all unfinished runs of this process's part of the sweep (--share). Creates the folder
@@ -50,8 +51,8 @@ class Sweep {
   /// fails or a signal interrupts it; the runs in progress are then ended with a checkpoint.
   void run(std::optional<EndOnSignal>& end);
 
-  /// Removes random keys and checkpoints of complete runs whose process was killed in its last
-  /// moment: no later call resumes such a run.
+  /// Removes random keys and checkpoints of runs that are complete. A run usually removes them
+  /// itself, but its process may be killed before it does; no later call resumes such a run.
   void remove_leftovers_of_runs() const;
 
   /// Returns the table of the sweep's results, with all runs that are finished so far.
@@ -66,6 +67,7 @@ class Sweep {
   static bool has_private_part(const SweepTable& table);
 
  private:
+  /// A run of the sweep. cell: index of its combination of settings in cells_.
   struct ScheduledRun {
     std::size_t cell = 0;
     bool mine = true;  ///< whether this process makes the run (--share)

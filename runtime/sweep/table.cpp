@@ -18,7 +18,7 @@ namespace {
 
 using SweepJson = nlohmann::ordered_json;
 
-/// Returns the noisy figure of held-out rows that a table shows; null if the run has none.
+/// Returns the noisy metric of held-out rows that a table shows; null if the run has none.
 const ErrorBar* held_out(const RunResult& r) {
   return r.held_out.empty() ? nullptr : &r.held_out.front();
 }

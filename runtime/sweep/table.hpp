@@ -34,8 +34,8 @@ struct SweepTable {
   std::optional<double> epsilon, delta;
 };
 
-/// A figure by which the runs of a sweep are compared (such as test accuracy): its names, and a
-/// function that formats its values. It is a metric of the test rows, or the first noisy figure of
+/// A metric by which the runs of a sweep are compared (such as test accuracy): its names, and a
+/// function that formats its values. It is a metric of the test rows, or the first noisy metric of
 /// held-out rows.
 struct SweptFigure {
   std::string key;
@@ -48,23 +48,24 @@ struct SweptFigure {
 /// published.
 SweepTable released_part(SweepTable table);
 
-/// Returns the figures by which the runs of the table can be compared, such as test accuracy and
+/// Returns the metrics by which the runs of the table can be compared, such as test accuracy and
 /// AUC; empty if no run has one. The first of them is the one that rows_of() and draw_sweep() show.
 std::vector<SweptFigure> figures_of(const SweepTable& table);
 
-/// Returns a run's value of the figure with this key (such as "test_accuracy"); nullopt if the run
-/// has no such figure.
+/// Returns a run's value of the metric with this key (such as "test_accuracy"); nullopt if the run
+/// does not have this metric.
 std::optional<double> figure_of(const RunResult& result, const std::string& key);
 
-/// Returns rows for the user, one per combination of settings: the combination's settings, and
-/// "mean +- deviation" over its runs of the first figure of figures_of().
+/// Returns rows for the user, one per combination of settings: the settings, and "mean +-
+/// deviation" of a metric over the runs with these settings. The metric is the first one of
+/// figures_of().
 std::vector<std::pair<std::string, std::string>> rows_of(const SweepTable& table);
 
 std::string cells_csv(const SweepTable& table);  ///< a line per cell, with mean and deviation
 std::string runs_csv(const SweepTable& table);   ///< a line per run
 nlohmann::ordered_json to_json(const SweepTable& table);
 
-/// Draws the first figure of figures_of(), e.g. test accuracy, with error bars, over the first
+/// Draws the first metric of figures_of(), e.g. test accuracy, with error bars, over the first
 /// setting that has several numeric values, as a PNG file. mode: permissions of the file. Returns
 /// false if there is nothing to draw, or if the program gnuplot is missing.
 bool draw_sweep(const SweepTable& table, const std::filesystem::path& picture, unsigned mode);

@@ -37,9 +37,9 @@ class TrainingObserver {
   /// Called when the observer should store a checkpoint of the training's current state. Noise for
   /// later steps has not been drawn yet, even if their cost is charged already.
   virtual void checkpoint_due(const Training&) {}
-  /// Called before the noisy test figures of held-out rows are released. Before it returns, the
-  /// observer must record on disk that the figures are released under the current random key,
-  /// because they must not be released again under another key.
+  /// Called before the noisy test metrics of held-out rows are released. Before it returns, the
+  /// observer must record on disk that they are released under the current random key, because they
+  /// must not be released again under another key.
   virtual void holdout_due(const Training&) {}
   /// Called when a line of metrics was added. rows: all lines so far.
   virtual void measured(const std::vector<MetricsRow>& /*rows*/) {}

@@ -33,6 +33,8 @@ class PendingRows {
   std::vector<MetricsRow> all();
 
  private:
+  /// A line of metrics whose epsilon, and perhaps test metrics, are still computed by other
+  /// threads.
   struct Pending {
     MetricsRow row;
     std::future<double> epsilon;

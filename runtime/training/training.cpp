@@ -117,8 +117,8 @@ HoldoutPlan holdout_plan_of(const Experiment& e, double size_noise) {
 
 namespace {
 
-/// Privacy budget for the figures of held-out rows. It admits the planned number of releases with
-/// the planned noise, and nothing else.
+/// Privacy budget for the test metrics of held-out rows. It admits the planned number of releases
+/// with the planned noise, and nothing else.
 class HoldoutBudget final : public ReleaseAuthority {
  public:
   explicit HoldoutBudget(const HoldoutPlan& plan) : plan_(plan) {}

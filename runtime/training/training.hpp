@@ -42,13 +42,13 @@ struct TrainingState {
   std::string first_parameters = {};  ///< hash of the trained parameters before the first step
 };
 
-/// Returns the plan (budget and noise) for releasing noisy test figures, such as a confusion
+/// Returns the plan (budget and noise) for releasing noisy test results, such as a confusion
 /// matrix, of rows held out of the training data. HoldoutPlan::share is 0 if no rows are held out.
 /// size_noise: standard deviation of the noise on the number of training examples; 0 if that is
 /// public. Throws BudgetError if the budget of --holdout does not suffice.
 HoldoutPlan holdout_plan_of(const Experiment& experiment, double size_noise);
 /// Adds statements about rows held out of the training data to a certificate, and returns it. plan:
-/// budget and noise of the test figures of these rows, from which the statements follow.
+/// budget and noise of the test metrics of these rows, from which the statements follow.
 privacy::Certificate with_holdout(privacy::Certificate certificate, const HoldoutPlan& plan);
 
 /// A training in progress. It needs no folder, terminal or file; an observer stores or shows its
@@ -76,8 +76,9 @@ class Training {
                                           bool same_key,
                                           ReleaseObserver* release_observer = nullptr);
 
-  /// Charges the privacy cost of the steps that will be repeated with new noise a second time.
-  /// Called if the run's random key was lost. Throws BudgetError if the budget does not suffice.
+  /// Charges the privacy cost of steps again, before they are repeated with new noise. Called if
+  /// the run's random key was lost, so that the old noise cannot be drawn again. Throws BudgetError
+  /// if the budget does not suffice.
   void charge_again();
 
   /// Trains until the last step, or until the observer's function interrupts() returns true. Throws
@@ -118,10 +119,10 @@ class Training {
   /// Returns whether a training that started from pre-trained weights has left all its parameters
   /// unchanged, to the bit. The answer depends on the start weights and the released model only.
   bool is_unchanged() const;
-  /// Returns the plan (budget and noise) for releasing noisy test figures of rows held out of the
+  /// Returns the plan (budget and noise) for releasing noisy test results of rows held out of the
   /// training data. HoldoutPlan::share is 0 if no rows are held out.
   const HoldoutPlan& holdout_plan() const { return holdout_plan_; }
-  /// Returns the noisy test figures of rows held out of the training data; nullopt until they are
+  /// Returns the noisy test results of rows held out of the training data; nullopt until they are
   /// released, at the end of the training.
   const std::optional<HoldoutFigures>& holdout_figures() const { return holdout_figures_; }
   /// Evaluates the model on the test set; nullopt if there is no test set. Rows held out of the
@@ -146,15 +147,15 @@ class Training {
   std::vector<float> joined_logits();
   TrainingInputs inputs();
   void plan();
-  /// Releases noisy test figures (such as a confusion matrix) of rows held out of the training
+  /// Releases noisy test results (such as a confusion matrix) of rows held out of the training
   /// data. Call once. The noise is a function of the run's key, so a repetition under the same key
-  /// gives the same figures.
+  /// gives the same numbers.
   void release_holdout();
   /// Adds a line of metrics for the current step, unless there is one for this step already.
   void measure_once();
   void measure();
-  /// Returns a line of metrics whose epsilon also covers the test figures of held-out rows: the
-  /// larger of row.epsilon and the budget of these figures. Returns `row` unchanged if no rows are
+  /// Returns `row` with an epsilon that also covers the released test metrics of held-out rows: the
+  /// larger of row.epsilon and the budget of these metrics. Returns `row` unchanged if no rows are
   /// held out.
   MetricsRow with_holdout(MetricsRow row) const;
   /// Appends lines whose values are all computed to the training's metrics, and reports them to the

@@ -21,8 +21,9 @@ privacy::RunSpending stated(double epsilon, double delta) {
   return {.run = privacy::StatedRun{epsilon, delta}};
 }
 
-/// Returns the privacy that a candidate's training may spend: what its planned certificate lists
-/// or, if the list is not fixed or unsuitable, the candidate's budget.
+/// Returns the privacy that a candidate's training may spend: the releases in its planned
+/// certificate if these are fixed in advance and can be composed with others, otherwise the
+/// candidate's budget.
 privacy::RunSpending spending_of_training(const PlannedSpending& s, double epsilon, double delta) {
   privacy::RunSpending whole = stated(std::fmax(s.epsilon, epsilon), std::fmax(s.delta, delta));
   if (s.certificate.empty()) return whole;
@@ -37,8 +38,8 @@ privacy::RunSpending spending_of_training(const PlannedSpending& s, double epsil
   return has_curves ? spending : whole;
 }
 
-/// Returns the privacy that the score of a candidate may spend: the noisy figures of held-out rows
-/// if all candidates have the same noise, otherwise (epsilon, delta).
+/// Returns the privacy that the score of a candidate may spend: that of the noisy test results of
+/// held-out rows if all candidates have the same noise, otherwise (epsilon, delta).
 privacy::RunSpending spending_of_score(const std::vector<PlannedSpending>& spendings,
                                        double epsilon, double delta) {
   privacy::PlannedRun scores;

@@ -9,11 +9,12 @@
 
 namespace cudp {
 
-/// Returns, for the certificate of a tuning, the privacy cost of each candidate (combination of
-/// settings). The cost is the list of noisy values that the candidate's training will release or,
-/// if that list depends on released values, the budget of a candidate. It does not include a noisy
-/// number of examples that was released once for all trainings. Equal costs are listed once.
-/// spendings: planned costs of the candidates. epsilon, delta: budget of a candidate.
+/// Returns the privacy costs for the certificate of a tuning: one of each candidate (combination of
+/// settings) and, if candidates are scored on held-out rows, one of the score. A candidate's cost
+/// is the list of noisy values that its training will release. If that list is not fixed in
+/// advance, the cost is (epsilon, delta). A noisy number of examples that is released once for all
+/// trainings is not included. Candidates with the same cost are listed together. spendings: planned
+/// costs of the candidates. epsilon, delta: budget of a candidate.
 std::vector<privacy::Certificate::Tuning::Part> parts_of_selection(
     const std::vector<PlannedSpending>& spendings, ScoreRows score, double epsilon, double delta);
 

@@ -30,9 +30,9 @@ constexpr const char* kTuned = "tuned";
 constexpr const char* kOwnersFiles[] = {"ledger", RunFolder::kMetrics, RunFolder::kEvaluation,
                                         "holdout-released"};
 
-/// Returns the lines of metrics.jsonl (`text`) with the epsilon of the whole tuning, because
-/// nothing of the released training has a smaller one. The training's own epsilon becomes
-/// `training_epsilon`.
+/// Returns the lines of metrics.jsonl (`text`) with `epsilon`, that of the whole tuning: the
+/// guarantee for a value from the released training is never smaller, because the training was
+/// chosen among others. The training's own epsilon becomes the field `training_epsilon`.
 std::string tuned_metrics(const std::string& text, double epsilon) {
   std::vector<MetricsRow> rows = decode_metrics(text);
   for (MetricsRow& row : rows) {

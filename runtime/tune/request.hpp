@@ -83,9 +83,10 @@ TuneSettings tune_settings(const TuneRequest& request);
 std::vector<SweepCell> candidates_of(const TuneSettings& settings, double epsilon, double delta,
                                      std::vector<std::string>& notes);
 
-/// Adds the lists of values that are tried by default for the training method, in a tuning in which
-/// the user gave no setting several values. base: config of a training with the user's settings.
-/// is_table: whether the data are a table. Throws InputError if the method has no default lists.
+/// Adds the default lists of values to try to `settings`: for instance 0.5, 1 and 2 times the
+/// learning rate and the clipping norm. For a tuning without a setting that the user gave several
+/// values. base: config of a training with the user's settings. is_table: whether the data are a
+/// table. Throws InputError if the training method has no default lists.
 void add_default_grid(const TrainConfig& base, bool is_table, TuneSettings& settings);
 
 /// Returns whether at least one setting in the lists has several values.

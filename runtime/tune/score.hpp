@@ -9,8 +9,8 @@ namespace cudp {
 
 /// Score of a training, by which a tuning chooses the best of its trainings.
 struct Score {
-  std::string name;    ///< name of the figure that is the score, for people
-  double value = 0.0;  ///< value of that figure
+  std::string name;    ///< name of the metric that is the score, for people
+  double value = 0.0;  ///< value of that metric
   double rank = 0.0;   ///< larger is better; -infinity for a training without a score
 };
 

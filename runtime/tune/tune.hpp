@@ -97,7 +97,7 @@ class Tune {
   /// Writes to disk that the budget of the whole tuning is spent, makes all trainings, and releases
   /// the best one. Call after prepare(). end: handles signals until the first training starts; it
   /// is then destroyed. Throws Error if a training fails or a signal interrupts the tuning.
-  /// Messages reveal nothing about the secret number of trainings.
+  /// Messages reveal nothing about the number of trainings, which is secret.
   void run(std::optional<EndOnSignal>& end);
 
   /// Reads the plan of a finished tuning from its folder; use it in place of prepare() and run().

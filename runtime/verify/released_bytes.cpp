@@ -31,8 +31,8 @@ std::string written_json(const std::string& text) {
   return json.dump(2, ' ', false, FileJson::error_handler_t::replace) + "\n";
 }
 
-/// Returns whether a part of evaluation.json has only figures that the program writes; its texts
-/// may only be names of classes.
+/// Returns whether a part of evaluation.json has only fields that the program writes. Its texts may
+/// only be names of classes.
 bool is_evaluation(const FileJson& json) {
   static constexpr std::string_view kKeys[] = {"test_examples",
                                                "no_better_than_mean",

@@ -280,8 +280,8 @@ verify::Statement check_tensors(const ReleasedRun& run) {
   return s;
 }
 
-/// Checks that the figures of held-out rows have the shape for the model's classes, or for its
-/// target, and that the confidence intervals follow from the noisy figures.
+/// Checks the released test results of held-out rows: there must be as many noisy numbers as the
+/// model's classes, or its target, require, and the confidence intervals must follow from them.
 void check_holdout(const ReleasedRun& run, const ModelInputs& inputs, verify::Statement& s) {
   if (!run.evidence.holdout) return;
   const verify::StatedNumbers c = verify::read_stated_numbers(run.evidence.certificate);

@@ -43,9 +43,10 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Returns the first line of `found`, a file written by another build, that this program does not
-/// write, or that occurs twice; "" if there is none. Lines may be missing, because settings differ
-/// between versions.
+/// Checks a settings file that another build wrote. written: what this program writes for the same
+/// settings. found: the file. Returns an error message for the first line of `found` that is not in
+/// `written`, or occurs more often; "" if there is none. Lines may be missing from the file,
+/// because settings differ between versions.
 std::string unknown_line(const std::string& written, const std::string& found) {
   std::vector<std::string> known = lines_of(written);
   for (const std::string& line : lines_of(found)) {
@@ -58,7 +59,8 @@ std::string unknown_line(const std::string& written, const std::string& found) {
   return "";
 }
 
-/// Returns the first difference between the lines of two files; "" if there is none.
+/// Returns an error message for the first difference between the lines of two files; "" if there is
+/// none.
 std::string difference_of(const std::string& expected, const std::string& found) {
   if (expected == found) return "";
   const std::vector<std::string> one = lines_of(expected), other = lines_of(found);

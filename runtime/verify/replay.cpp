@@ -210,7 +210,7 @@ std::vector<std::string> certificate_differences(const std::string& run,
   // What these methods do depends on earlier noisy releases.
   if (method == "dp-agd" || method == "dpis")
     allow({"/steps", "/releases", "/noisy_values", "/filter/rho_spent", "/epsilon_lower"});
-  // Steps were paid for again after a key was lost.
+  // The run repeated steps with a new random key, and charged them again.
   if (a.value("steps", 0.0) > a.value("steps_planned", 0.0) && a.contains("steps_planned"))
     allow({"/steps", "/releases", "/noisy_values", "/epsilon", "/training_epsilon",
            "/epsilon_lower", "/groups"});

@@ -45,7 +45,8 @@ ReplayVerdict replay_run(const ReleasedRun& run, const ReplaySettings& settings,
 
 /// Returns the differences between two certificates of the same settings: one line each, with JSON
 /// path and both values. Ignores the seed, the build, and everything that follows from noise: a
-/// noisy number of examples, the decisions of a filter, the last clipping norm, a lost key.
+/// noisy number of examples, the decisions of a filter, the last clipping norm. Also ignores the
+/// number of steps and epsilon if the run repeated steps, because its random key was lost.
 std::vector<std::string> certificate_differences(const std::string& run, const std::string& replay);
 
 }  // namespace cudp

@@ -53,7 +53,7 @@ TEST(PtxInterpreter, WhatTheParserDoesNotKnowIsAFault) {
                                   "add.f16 %rs1, %rs2, %rs3;",
                                   "add.rm.f32 %f1, %f2, %f3;",
                                   "setp.eq.and.s32 %p1, %r1, %r1, %p2;",
-                                  "ld.volatile.global.u32 %r2, [%rd1];",
+                                  "ld.volatile.shared.u32 %r2, [%rd1];",
                                   "ld.global.nc.u32 %r2, [%rd1];",
                                   "ld.local.u32 %r2, [%rd1];",
                                   "atom.global.max.u32 %r2, [%rd1], 1;",

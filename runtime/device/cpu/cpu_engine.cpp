@@ -33,9 +33,10 @@ constexpr std::int64_t kParameterRange = std::int64_t{16} * 256;
 
 std::int64_t ranges(std::int64_t n, std::int64_t range) { return (n + range - 1) / range; }
 
-/// Engine on the CPU. Each thread has a Worker that computes the sum of the contributions of some
-/// of the batch's examples as integers; the threads' sums, noise and the update are then combined
-/// by ranges of parameters. No result depends on the number of threads.
+/// Engine on the CPU. A step has two parts. First each thread, with its Worker, processes some of
+/// the batch's examples and adds their contributions as integers. Then the parameters are divided
+/// into ranges; for each range, one thread adds up the sums of all threads, adds noise and updates
+/// the parameters. No result depends on the number of threads.
 class CpuEngine final : public Engine {
  public:
   CpuEngine(const Network& network, const EngineSettings& settings)
@@ -301,7 +302,7 @@ class CpuEngine final : public Engine {
   }
 
   /// Adds noise to the sum and writes the result to released_. step: the step's number. scalars:
-  /// those of the step. grid: the sum counts multiples of it.
+  /// those of the step. grid: power of two whose multiples the integers in sum_ count.
   void release(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                double grid) {
     const ReleasedValue what = released_sum(step, grid, scalars.noise_std);
@@ -370,8 +371,8 @@ class CpuEngine final : public Engine {
     }
   }
 
-  /// Returns the batch's sum of contributions as integers, multiples of its grid, in the order of
-  /// the network's parameters. (sum_ has the order of the packed weights.)
+  /// Returns the sum of the batch's contributions in the order of the network's parameters. (sum_
+  /// has the order of the packed weights.) Integers count multiples of the grid, as in sum_.
   std::vector<std::int64_t> sums() const {
     std::vector<std::int64_t> all;
     all.reserve(network_.parameter_count);
@@ -483,8 +484,10 @@ class CpuEngine final : public Engine {
   std::optional<PackedCoordinates> coordinates_;
   AlignedVector<float> packed_;
   AlignedVector<float> transposed_;
-  /// Sum of the batch's contributions as integers, multiples of its grid, in the order of the
-  /// packed weights (Storage::packed). The step's statistics follow: Diagnostics::kWords integers.
+  /// Sum of the contributions of the batch's examples, in the order of the packed weights
+  /// (Storage::packed). Each number is an integer, a multiple of the grid: the power of two to
+  /// whose multiples contributions are rounded at this step. The step's statistics follow:
+  /// Diagnostics::kWords integers.
   AlignedVector<std::int64_t> sum_;
   std::vector<float> released_;
   std::vector<ExampleRecord> records_;

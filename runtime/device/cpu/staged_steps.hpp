@@ -65,18 +65,18 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
                      std::uint64_t steps, bool delayed = true, const StageLimits& limits = {});
 
 /// Copies the rows of coming steps to temporary files in which the rows of each step lie together.
-/// It is used if a step draws a small part of a file that is larger than memory: each row then
-/// costs a read of its own, and a disk delivers many times more bytes per second in order than in
-/// such reads. So batches of many steps are drawn in advance, and one pass over the file, in large
-/// blocks, copies their rows. There are two temporary files: while the steps of one are trained,
-/// the next pass fills the other one. The files have no name, only their owner can read them, and
-/// they are gone when the program ends.
+/// It is used if a step draws a small part of a file that is larger than memory. Without it, each
+/// row is a separate read from a random position, and a disk delivers many times fewer bytes per
+/// second in this way than in order. So batches of many steps are drawn in advance, and one pass
+/// over the file, in large blocks, copies their rows. There are two temporary files: while the
+/// steps of one are trained, the next pass fills the other one. The files have no name, only their
+/// owner can read them, and they are gone when the program ends.
 ///
-/// A batch depends only on the random key and the step, and nothing is released by drawing it. Rows
-/// are computed with as they are read from the temporary file, once for each step, so the norm and
-/// the sum of a row come from one copy. No result, size of a file or message depends on a batch. A
-/// step with more rows than its capacity, and every step before its pass is done, must read its
-/// rows from the data set's own file.
+/// A batch depends only on the random key and the step, and nothing is released by drawing it. A
+/// step reads each of its rows from the temporary file once, so the row's norm and its contribution
+/// are computed from the same copy. No result, size of a file or message depends on a batch. A step
+/// with more rows than its capacity, and every step before its pass is done, must read its rows
+/// from the data set's own file.
 class StagedSteps {
  public:
   /// Makes the object and its temporary files. Returns null if passes are not faster, or not
@@ -126,8 +126,9 @@ class StagedSteps {
   /// Starts, in another thread, the pass that copies the rows of the group that was drawn, if a
   /// temporary file is free. Then starts to draw the next group.
   void start_pass();
-  /// Makes the group of the pass that has ended the current one (now_), after a short wait for the
-  /// pass. If the pass failed, or took longer than its steps, no more passes are made.
+  /// Waits briefly for the pass in progress. If it has ended, makes the group of steps that it
+  /// copied the current group (now_). Ends all passes if this one failed, or ended only after
+  /// `step`, the current step, was past the end of its group.
   void use_passed(std::uint64_t step);
   template <class T>
   bool is_ready(const std::future<T>& result) const;

@@ -53,7 +53,7 @@ struct AddTransformed {
 using GradientUse = std::variant<MeasureNorm, AddWhole, AddClipped, AddAccepted, AddTransformed>;
 
 /// Loss and gradient norm (before clipping) of one example, and whether its gradient was clipped
-/// and is finite. Private.
+/// and is finite. These have no noise, and must not be published.
 struct ExampleRecord {
   float loss = 0.0f;
   float squared_norm = 0.0f;

@@ -33,9 +33,11 @@ void add_edges(CudaLayout& layout, const Network& network, const std::vector<Lay
   }
 }
 
-/// Turns activations that work in place into epilogues of the adjacent layers that can have one.
-/// layout: the network's memory layout, which is changed. edges: those of each layer. choices: how
-/// layers are computed. network_layers: the layers of the network.
+/// Merges activations that work in place with the adjacent layers, if these can: the layer before
+/// then applies the activation to its output, and the layer after multiplies the gradient of its
+/// input by the activation's derivative. layout: the network's memory layout, which is changed.
+/// edges: those of each layer. choices: how layers are computed. network_layers: the layers of the
+/// network.
 void fold_activations(CudaLayout& layout, const std::vector<NetworkLayer>& network_layers,
                       const std::vector<LayerEdges>& edges, const LayoutChoices& choices) {
   const auto& layers = layout.layers;

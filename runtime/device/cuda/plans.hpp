@@ -121,8 +121,9 @@ inline std::size_t patch_shared_bytes(const DeviceLimits& limits) {
 struct CudaEdge {
   std::size_t number = 0;
   Planes value;  ///< its border is the padding of the convolution that reads it
-  /// Layout of the gradients. The border of zeros is as wide as the convolution that wrote the
-  /// activations needs it to compute the gradient of its own input.
+  /// Layout of the gradients. It has a border of zeros if a convolution wrote the activations: such
+  /// a layer computes the gradient of its own input from these gradients, and its kernel reads
+  /// beyond the image's edge.
   Planes gradient;
   bool has_gradient = false;
   /// Precision to which the activations are rounded when they are written: TF32 if a layer

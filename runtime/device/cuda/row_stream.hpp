@@ -90,6 +90,7 @@ class RowStream {
   struct Columns {
     std::size_t features = 0, targets = 0, lengths = 0, order = 0, labels = 1;
   };
+  /// One of the kBuffers buffers: rows in host memory, and their copy in device memory.
   struct Buffers {
     Buffers(Gpu& gpu, std::size_t bytes)
         : host(gpu, bytes), device(gpu, bytes), copied(gpu.new_mark()), read(gpu.new_mark()) {}

@@ -18,11 +18,11 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// done.
 class RunPosition {
  public:
-  /// parameters: number of parameters of the network, which determines how many steps may be
-  /// submitted at once. For some noise numbers double precision is too coarse to round them. The
-  /// host must then compute such a number, and the later steps that were already submitted do
-  /// nothing. With more parameters this happens more often, so a larger network gets fewer steps
-  /// per submission. gpu: the device.
+  /// gpu: the device. parameters: number of parameters of the network. It determines how many steps
+  /// may be submitted at once: fewer for larger networks. At each step the device may meet noise
+  /// numbers that double precision is too coarse to round, more often if there are more parameters.
+  /// The host must then compute these numbers, and the later steps that were already submitted do
+  /// nothing.
   RunPosition(Gpu& gpu, std::size_t parameters)
       : gpu_(gpu),
         max_steps_(std::clamp<std::size_t>((std::size_t{1} << 26) / parameters, 1, 4096)),

@@ -23,8 +23,8 @@ void add_tally(Gpu& gpu, const TallyBatch& batch);
 /// CUB library.
 void total_norms_by_kernel(Gpu& gpu, const NormTotal& a);
 
-/// Second half of a step: adds noise to the sum of the batch's contributions, which releases it,
-/// and updates the parameters. Owns the step's sum in device memory.
+/// Second half of a step: adds noise to the sum of the batch's contributions, and updates the
+/// parameters with the noisy sum. Owns the sum in device memory.
 class StepEnd {
  public:
   /// cursor, list: device addresses of the progress of the run and of the list of the steps'
@@ -54,11 +54,13 @@ class StepEnd {
   /// gradient.
   static bool has_separate_update(const StepRecipe& recipe) { return recipe.step_size.has_value(); }
 
-  /// Launches the kernels that add noise to the current step's sum, which releases it, and update
-  /// the parameters. noise: random stream; kernels replace its step number by that of the current
-  /// step. unfinished: partial results that must be added to the sum first. is_shown: leaves out
-  /// the update, so that the host can read the released sum and then call update(). next: step that
-  /// the kernel starts at its end; empty if is_shown or has_separate_update(recipe).
+  /// Launches the kernels that add noise to the current step's sum of contributions and update the
+  /// parameters with the noisy sum, which may be published.
+  ///
+  /// noise: random stream; kernels replace its step number by that of the current step. unfinished:
+  /// partial results that must be added to the sum first. is_shown: whether the host will read the
+  /// noisy sum; the update is then left out, and the caller must call update(). next: the step that
+  /// the last kernel starts at its end; must be empty if is_shown or has_separate_update(recipe).
   void finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& unfinished,
               bool is_shown, const NextStep& next = {});
 

@@ -28,7 +28,9 @@ struct TrainingSetUse {
   bool holds_rows = true;  ///< false: copy only public properties; the rows stay on the host
 };
 
-/// A copy of the training set's rows, or of its public properties alone, in device memory.
+/// The training set in device memory. Has a copy of the rows or, if TrainingSetUse::holds_rows is
+/// false, only the properties that are public: the scale of the features, class weights, word
+/// vectors, and the layout of table rows.
 class DeviceTrainingSet {
  public:
   DeviceTrainingSet() = default;

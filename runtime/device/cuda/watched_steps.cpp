@@ -16,7 +16,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Returns the step's sum, [d], as integer multiples of its grid. p: the engine's parts.
+/// Returns the step's sum of contributions, [d], as integers. They count multiples of the grid, the
+/// power of two to whose multiples contributions are rounded. p: the engine's parts.
 std::vector<std::int64_t> sums(const EngineParts& p) {
   std::vector<std::int64_t> all;
   all.reserve(p.state.size());

@@ -124,7 +124,9 @@ Module::Module(std::string text) : text_(std::move(text)) {
     } else if (directive == ".target") {
       const auto target = split_at_spaces(read.until('\n'));
       if (target.size() != 1 || !target[0].starts_with("sm_")) throw Fault("ptx: unknown target");
-      target_ = parse_number<u32>(target[0].substr(3));
+      auto number = target[0].substr(3);
+      if (number.ends_with('a')) number = number.substr(0, number.size() - 1);  // sm_100a
+      target_ = parse_number<u32>(number);
     } else if (directive == ".address_size") {
       if (trim(read.until('\n')) != "64") throw Fault("ptx: addresses that have not 64 bits");
     } else if (directive == ".file") {

@@ -7,6 +7,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
+/// Embedding layer on a CUDA device: replaces each word of a text with its vector, which is trained
+/// if the layer is trainable.
 class CudaEmbedding final : public CudaLayer {
  public:
   CudaEmbedding(const Embedding& layer) : is_trainable_(layer.trainable) {}
