@@ -404,7 +404,7 @@ TEST(Settings, AnotherOptimizerDropsWhatWasTunedForThePresets) {
   EXPECT_EQ(resolved(flags({{"preset", "mnist-cnn"}, {"optimizer", "adam"}, {"lr", "0.01"}})).lr,
             0.01);
   const TrainConfig same = resolved(flags({{"preset", "imdb-mean"}, {"optimizer", "adam"}}));
-  EXPECT_EQ(same.lr, 0.2);
+  EXPECT_EQ(same.lr, 0.28);
   EXPECT_EQ(same.schedule, ScheduleKind::cosine);
   EXPECT_EQ(resolved(flags({{"preset", "mnist-cnn"}, {"optimizer", "momentum"}})).lr, 0.5);
   // A file chooses too.
