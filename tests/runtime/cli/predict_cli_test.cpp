@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 
+#include "runtime/base/number_text.hpp"
 #include "tests/support/arguments.hpp"
 #include "tests/support/cudp_process.hpp"
 #include "tests/support/data_files.hpp"
@@ -186,7 +187,7 @@ TEST_F(Predict, ThresholdsAreFoundAndJudged) {
   EXPECT_GE(found["at_precision"]["ppv"].get<double>(), 0.7);
   EXPECT_GE(found["at_recall"]["sensitivity"].get<double>(), 0.9);
   EXPECT_FALSE(found.contains("at_threshold"));
-  const std::string threshold = Json(found["at_recall"]["threshold"]).dump();
+  const std::string threshold = number_text(found["at_recall"]["threshold"].get<double>());
   const DrawnPictures drawn(folder_ / "drawn");
   const Json judged = eval({"--threshold", threshold, "--out", folder_ / "pictures"});
   EXPECT_EQ(judged["at_threshold"], found["at_recall"]);
