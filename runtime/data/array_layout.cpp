@@ -19,16 +19,17 @@ std::string sides_text(const Shape& shape) {
          std::to_string(shape.width);
 }
 
-/// Returns whether the last of three sides is probably that of channels: 1, 3 or 4, and the
-/// shortest.
+/// Guesses from an example's three dimensions whether they are in the order height, width,
+/// channels. Returns true if the last one is 1, 3 or 4, and smaller than the other two.
 bool has_channels_last(std::span<const std::uint64_t> sides) {
   const std::uint64_t last = sides[2];
   return (last == 1 || last == 3 || last == 4) && sides[0] > last && sides[1] > last;
 }
 
-/// Throws InputError if the shape of the array is not the stated shape of its examples, in the
-/// stated order. sides: the array's shape, number of examples first. channels_last: whether images
-/// are stated to have their channels last.
+/// Checks an array against the example shape that the user states (--input-shape, --channels-last).
+/// Throws InputError if the dimensions differ. sides: dimensions of one example in the array,
+/// without the number of examples. channels_last: whether the user states the order height, width,
+/// channels.
 void check_stated(const std::string& name, std::span<const std::uint64_t> sides, const Shape& shape,
                   bool channels_last) {
   std::vector<std::uint64_t> expected;

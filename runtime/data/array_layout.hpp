@@ -31,9 +31,9 @@ struct ArrayLayout {
   bool channels_last = false;
   std::vector<std::uint64_t> sides;  ///< the array's shape without its first dimension, N
 
-  /// Returns the position of an element within an example, as text for a message: its NumPy index
-  /// "[3, 0, 27]" or, in a matrix, whose rows are examples, its column alone. at: number of
-  /// elements before it in the example.
+  /// Returns the position of one element within an example, for a message: the NumPy index in the
+  /// example, e.g. "[3, 0, 27]", or only the column number if the array is a matrix with one
+  /// example per row. at: offset of the element from the start of the example [elements].
   std::string place_of(std::size_t at) const;
 };
 

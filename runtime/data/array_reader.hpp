@@ -41,8 +41,9 @@ class ArrayReader {
   /// Throws InputError if the array's file has more bytes than the elements that were read, or if
   /// elements are left to read.
   virtual void expect_end() = 0;
-  /// Returns an upper bound on the number of elements left, for which a caller may reserve memory
-  /// before it reads them. It is not taken from the file's header, which may be wrong.
+  /// Returns an upper bound on the number of elements left. A caller may allocate this much memory
+  /// before it reads them, because the bound follows from the actual size of the data, not from the
+  /// array's header, which may be wrong.
   virtual std::uint64_t reservable() const = 0;
 };
 

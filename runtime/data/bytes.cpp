@@ -73,8 +73,7 @@ class FileReader final : public ByteReader {
     return static_cast<std::uint64_t>(n);
   }
 
-  /// Shows on the terminal how much of the file has been read. more: number of bytes that were read
-  /// in addition to position().
+  /// Shows on the terminal the fraction of the file that has been read: position() + more bytes.
   void show(std::uint64_t more) const {
     if (progress_ == nullptr || size_ == 0) return;
     progress_->done(

@@ -34,8 +34,9 @@ class ByteReader {
   /// of the stream.
   std::uint64_t skip(std::uint64_t count);
 
-  /// Returns the number of bytes for which a caller may reserve memory before it reads them,
-  /// whatever size a header in the stream states. The stream may have more bytes.
+  /// Returns how many bytes of memory a caller may allocate for the rest of the stream before it
+  /// reads them. The number does not come from a header in the stream, which may be wrong. The
+  /// stream may have more bytes than this.
   virtual std::uint64_t reservable() const = 0;
   /// Returns whether the stream reads a file directly, without decompressing it, so that position()
   /// is an offset in the file.
@@ -52,7 +53,8 @@ class ByteReader {
 /// How the program recognises that a file is compressed: by the file's first bytes, or by its name.
 enum class Compression {
   by_content,  ///< the file begins with the magic number of gzip or xz
-  /// The name ends in .gz or .xz: for files whose first bytes may be those of a private row.
+  /// The file's name ends in .gz or .xz. For files whose content must not decide how they are read,
+  /// because the first bytes may belong to a private row.
   by_name
 };
 

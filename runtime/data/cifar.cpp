@@ -8,12 +8,11 @@
 namespace cudp {
 namespace {
 
-/// Size of a record in a CIFAR-10 file, which is one byte for the label and the pixels of the image
-/// [bytes].
+/// Size of a record of a CIFAR-10 file: one byte with the label, then the pixels [bytes].
 constexpr std::size_t kRecord = 1 + kCifarPixels;
 /// Number of records that are read from the file in one call.
 constexpr std::size_t kRecordsAtOnce = 64;
-/// Number of records for which memory is reserved at most if their number is not known.
+/// Limit on the memory that is reserved before reading a stream of unknown size [records].
 constexpr std::uint64_t kUsualBatch = 10'000;
 
 std::string place_of(std::uint64_t record) { return "record " + std::to_string(record); }

@@ -14,8 +14,8 @@ inline constexpr int kCifarSide = 32;
 /// Number of bytes of an image: red, green and blue of each pixel.
 inline constexpr std::size_t kCifarPixels = std::size_t{3} * kCifarSide * kCifarSide;
 
-/// Images and labels of the binary version of CIFAR-10. A record in a file is one label byte and
-/// the red, green and blue plane.
+/// Images and labels of CIFAR-10 in its binary format. In a file, each record has one byte with the
+/// label, followed by all red, all green and all blue values of the image.
 struct CifarRecords {
   std::vector<std::uint8_t> pixels;  ///< [count, 3, 32, 32]
   std::vector<std::uint8_t> labels;  ///< [count], each < 10

@@ -38,9 +38,9 @@ class ColumnFacts {
   /// Returns the distinct cell texts, in byte order, or in numeric order if all are numbers.
   /// decimal: the decimal separator.
   std::vector<std::string> ordered(char decimal) const;
-  /// Returns the schema's description of the column as dates: the first format that fits all cells,
-  /// and the earliest and the latest date as bounds. If no format fits, the result's date_format is
-  /// empty.
+  /// Returns the description of a date column for a schema: the first date format that fits all
+  /// cells, and the earliest and latest date as bounds. If no format fits, the result's date_format
+  /// is empty.
   Numeric dates() const;
 
  private:

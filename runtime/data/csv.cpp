@@ -116,10 +116,11 @@ bool LineReader::read_more() {
   return n > 0;
 }
 
-/// Sets `line` to the text from last_ to the first line break at or after `from`, reading more of
-/// the file if necessary. Returns false, and does not set `line`, if the file has no text from
-/// `from` on. A line that is too long is an error, or is cut (LongLines). Whether it is depends on
-/// the line's own bytes only, not on what else the buffer has.
+/// Finds the end of a line: sets `line` to the text from last_ to the first line break at or after
+/// the offset `from`, and reads more of the file if necessary. Returns false, and does not set
+/// `line`, if the file has no text from `from` on. If the line is too long, throws InputError or
+/// cuts it, as the reader's LongLines option states; this depends on the bytes of the line only,
+/// not on the buffer.
 bool LineReader::extend(std::size_t from, std::string_view& line) {
   const std::size_t kept = from - last_;  // bytes that joined lines have already
   std::size_t searched = kept;

@@ -22,7 +22,8 @@ enum class LongLines {
 /// write at the start of UTF-8 text.
 enum class ByteOrderMarks {
   of_file,  ///< at the start of the file
-  /// At the start of each line that next() returns, so that a line is read alike wherever it is.
+  /// At the start of every line that next() returns, not only of the first one. A line then has the
+  /// same meaning wherever it is in the file.
   of_rows
 };
 

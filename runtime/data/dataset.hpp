@@ -64,10 +64,10 @@ struct Dataset {
   float scale = 1.0f / 255.0f;  ///< used for bytes; public constants, never read from data
   float shift = 0.0f;
 
-  /// Index with which the sampler of batches draws each example, ascending, [size]: the example's
-  /// index among all rows of its file that are used, including those held out for testing. Set for
-  /// training examples if some rows were held out; otherwise empty, and the sampler uses the
-  /// example's index in this data set.
+  /// Sampling index of each example, [size], ascending: the index with which the sampler of batches
+  /// draws it. It is the example's index among all rows of the file that are used, including rows
+  /// held out for testing. Empty if no rows were held out; the sampler then uses the example's
+  /// index in this data set.
   RowArray<std::uint32_t> numbers;
   /// Unit of privacy (e.g. person) of each example, [size]: the index, among all used rows of the
   /// file, of the unit's first row. Empty: each example is a unit of its own.

@@ -73,8 +73,8 @@ void choose_target(TableSchema& schema, const std::string& name, const std::stri
     if (std::holds_alternative<Label>(c.kind)) c.kind = Target{};
 }
 
-/// How often texts repeat in a column that identifies rows or persons: the number of rows of each
-/// text, and of the table. Counted only if rows are public.
+/// Counts of repeated texts in a column that identifies rows or persons: the number of rows with
+/// each text, and the number of rows of the table. Counted only if the rows are public.
 struct Repeats {
   std::unordered_map<std::string, std::uint64_t> rows_of;
   std::uint64_t rows = 0;
@@ -91,8 +91,8 @@ struct Repeats {
   }
 };
 
-/// How often texts repeat in each column that identifies rows or persons, by the column's name.
-/// Empty if the rows are not public.
+/// Counts of repeated texts of each column that identifies rows or persons; the key is the column's
+/// name. Empty if the rows are not public.
 using RepeatsByName = std::map<std::string, Repeats>;
 
 bool is_key(const Column& c) {
@@ -114,11 +114,11 @@ RepeatsByName repeats_of(const TableSchema& schema, const fs::path& table) {
   return all;
 }
 
-/// Gives at most one column the kind `id` (it identifies rows), and other columns that identify
-/// persons the kind `ignore`. The id is the first column, except the label, whose name suggests
-/// that it identifies rows. If there is none, it is the first whose name suggests that it
-/// identifies persons, who may have one row each. A column in which a text is known to repeat is
-/// never the id. repeats: how often each text of a column occurs, by the column's name.
+/// Guesses from their names which columns identify rows or persons, and sets their kinds. At most
+/// one column gets the kind `id`: the first whose name suggests that it identifies rows; if there
+/// is none, the first that identifies persons. A column with a repeated text is never the id. All
+/// other columns that identify persons get the kind `ignore`. repeats: counts of repeated texts, by
+/// column name.
 void choose_id(TableSchema& schema, const RepeatsByName& repeats) {
   Column* id = nullptr;
   for (Column& c : schema.columns) {
@@ -209,9 +209,9 @@ Line from_rows(const Column& column, const ColumnFacts& facts, char decimal) {
   return line;
 }
 
-/// Computes the statistics of the columns twice, once with '.' and once with ',' as the decimal
-/// separator. Returns those in which more columns are numeric, and sets schema.decimal to their
-/// separator. table: the file with the rows.
+/// Computes the statistics of the table's columns for both decimal separators, '.' and ','. Returns
+/// the statistics for the separator with which more columns are numeric, and sets schema.decimal to
+/// it. table: the file with the rows.
 std::vector<ColumnFacts> facts_with_decimal(TableSchema& schema, const fs::path& table) {
   const auto numbers = [](const std::vector<ColumnFacts>& facts) {
     return std::count_if(facts.begin(), facts.end(),

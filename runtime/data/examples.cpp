@@ -73,8 +73,9 @@ bool is_range(std::span<const std::uint32_t> which) {
   return true;
 }
 
-/// Returns whether the codes or word ids in features of `data` that were copied, [count] examples,
-/// are in range, so that kernels can use them as indices.
+/// Checks features of `data` that were copied: returns whether all codes (of table rows) or word
+/// ids (of texts) are in range, so that kernels can use them as indices. features: the copies,
+/// [count].
 bool are_in_range(const Dataset& data, const std::uint8_t* features, std::size_t count) {
   if (data.is_text()) {
     const std::span words(reinterpret_cast<const std::uint16_t*>(features),

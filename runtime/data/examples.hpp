@@ -62,9 +62,8 @@ Dataset select_examples(const Dataset& data, std::span<const std::size_t> which)
 /// Appends `count` examples whose features, label and target are 0.
 void append_blanks(Dataset& data, std::size_t count);
 
-/// Makes a data set store its arrays `targets`, `numbers` and `first_rows` in files without a name,
-/// on the disk of `folder`, instead of memory if they become large. Requires a data set without
-/// examples.
+/// Makes a data set store large arrays `targets`, `numbers` and `first_rows` in unnamed files on
+/// the disk of `folder` instead of in memory. Requires that the data set has no examples yet.
 void keep_arrays_in(const std::filesystem::path& folder, Dataset& data);
 
 /// Appends the features of all examples of a data set to a file, feature_bytes(data) bytes per

@@ -13,20 +13,19 @@
 namespace cudp {
 
 /// Decides, row by row in the order of the file, which rows of a table are training examples: the
-/// first max_rows of each unit of privacy (e.g. of each person). Rows with the same text in the
-/// column that identifies the unit, compared byte for byte without blanks and tabs at its ends, are
-/// one unit. So whether a row is a training example depends only on rows of the same unit, on which
-/// the privacy proof rests.
+/// first max_rows rows of each unit of privacy (e.g. of each person). Rows belong to the same unit
+/// if they have the same text in the column that identifies the unit, compared byte for byte,
+/// without blanks and tabs at its ends. The decision about a row depends only on rows of the same
+/// unit; the privacy proof requires this.
 class FirstRows {
  public:
   /// Requires that `schema` states a unit of privacy, and that it outlives this object. malformed:
   /// whether a row that cannot be read is an error (refuse) or is left out (missing).
   FirstRows(const TableSchema& schema, Malformed malformed);
 
-  /// Returns whether the row is a training example. Rows must be passed in the order of the file. A
-  /// malformed row, or a row whose unit column is empty, is an error that is added to `faults`. If
-  /// the constructor was given Malformed::missing, such a row is no error but is not used, because
-  /// its unit is unknown.
+  /// Returns whether the row is a training example. Rows must be passed in the order of the file.
+  /// If the row is malformed or its unit column is empty, its unit is unknown: returns false with
+  /// Malformed::missing, and otherwise adds an error to `faults`.
   bool uses(const TableRow& row, TableFaults& faults);
 
   /// Returns the index, among all rows that are training examples, of the first row of a unit of

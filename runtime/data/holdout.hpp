@@ -9,13 +9,14 @@
 
 namespace cudp {
 
-/// Random decisions, one for each unit of privacy (e.g. a person), whether its rows are held out
-/// for testing. The probability is `share` in (0, 1), rounded to 2^-32. If the schema states no
-/// unit of privacy, each example is a unit. A unit whose first row has the index f among the rows
-/// that are used is held out if word f (32 bits) of the key's random stream is below share 2^32.
+/// Random decision for each unit of privacy (e.g. a person) whether its rows are held out for
+/// testing. A unit is held out with probability `share` in (0, 1), rounded to a multiple of 2^-32.
+/// If the schema states no unit of privacy, each example is a unit.
 ///
-/// The key is independent of the training's key and noise; the privacy proof rests on this
-/// (privacy/README.md). Anyone who has this key knows which rows were held out.
+/// Computation: if the unit's first row has the index f among the rows that are used, the unit is
+/// held out if word f (32 bits) of the key's random stream is below share * 2^32. The key must be
+/// independent of the key that draws the training's noise (proof in privacy/README.md), and it must
+/// be kept secret: it shows which rows were held out.
 class HoldOutDraws {
  public:
   HoldOutDraws(const SharedKey& key, double share);
@@ -58,8 +59,8 @@ class HoldOutSplitter {
   std::uint32_t taken_ = 0;
 };
 
-/// Returns the key that decides which rows are held out in a run with a seed, whose random numbers
-/// must be reproducible. It differs from the key that the training derives from the same seed.
+/// Derives from the run's seed the key that decides which rows are held out. For runs with a seed,
+/// whose random numbers must be reproducible. The training derives another key from the same seed.
 RandomKey split_key_of_seed(std::uint64_t seed);
 
 }  // namespace cudp

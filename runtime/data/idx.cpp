@@ -43,9 +43,11 @@ void check_range(const ByteReader& reader, int byte, const char* what, std::uint
               std::to_string(value));
 }
 
-/// Reads `whole` items of `bytes` bytes each, to the end of the stream. Calls keep(count) for the
-/// items of this rank's share; it must read `count` bytes and return how many bytes there were.
-/// what: what the bytes are, for messages. reader: the file. Keep: type of the function keep().
+/// Reads the content of an IDX file after its header, `whole` items (images or labels) of `bytes`
+/// bytes each. Skips the items of other ranks. For the items of this rank's share, calls keep(n),
+/// which must read the next n bytes and return how many it could read. Throws InputError if the
+/// file is too short or too long. what: what the items are, for messages. Keep: type of the
+/// function keep().
 template <class Keep>
 void read_body(ByteReader& reader, std::uint64_t whole, std::uint64_t bytes, Share share,
                const char* what, const Keep& keep) {
@@ -61,8 +63,9 @@ void read_body(ByteReader& reader, std::uint64_t whole, std::uint64_t bytes, Sha
   expect_end(reader, what);
 }
 
-/// Reads `count` bytes, whole images of `bytes` bytes, into a file. Returns how many there were.
-/// reader: the file. to: the file that is written.
+/// Copies the next `count` bytes of `reader`, which are whole images of `bytes` bytes, to the file
+/// `to`. Returns the number of bytes that could be read: fewer than `count` if the stream ends
+/// before.
 std::uint64_t write_images(ByteReader& reader, std::uint64_t count, std::uint64_t bytes,
                            RowFileWriter& to) {
   const std::uint64_t images = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / bytes);

@@ -32,15 +32,16 @@ struct IdxLabels {
   std::vector<std::uint8_t> labels{};
 };
 
-/// Reads the images that belong to one rank (process), and checks the rest of the stream. share:
-/// which rank this is, and out of how many; it determines a contiguous range of the images.
-/// storage: whether the pixels are kept in memory or in a file. The file may have no images. Throws
-/// InputError on a wrong magic number, sides outside 1..4096, or too few or too many bytes. reader:
-/// the file.
+/// Reads the images of an IDX file that belong to one rank (process), and checks that the file has
+/// the size that its header states. Throws InputError on a wrong magic number, images with a side
+/// outside 1..4096 pixels, or too few or too many bytes. A file without images is valid. share: the
+/// rank, and the number of ranks; they determine a contiguous range of the images. storage: whether
+/// the pixels are kept in memory or in a file.
 IdxImages read_idx_images(ByteReader& reader, Share share = {}, const RowStorage& storage = {});
-/// Reads the labels that belong to one rank (process), and checks the rest of the stream. share:
-/// which rank this is, and out of how many; it determines a contiguous range of the labels. Throws
-/// InputError on a wrong magic number, or too few or too many bytes. reader: the file.
+/// Reads the labels of an IDX file that belong to one rank (process), and checks that the file has
+/// the size that its header states. Throws InputError on a wrong magic number, or too few or too
+/// many bytes. share: the rank, and the number of ranks; they determine a contiguous range of the
+/// labels.
 IdxLabels read_idx_labels(ByteReader& reader, Share share = {});
 
 }  // namespace cudp

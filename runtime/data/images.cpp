@@ -40,8 +40,9 @@ void read_side_by_side(std::size_t files, const std::function<void(std::size_t)>
     if (error) std::rethrow_exception(error);
 }
 
-/// Returns what to check about a file of a folder: whether it has the content published for the
-/// data set `set`, or nothing if `set` is empty, because the file is then the user's own.
+/// Returns the claim with which a file in `folder` is read: it must have the content that was
+/// published for the data set `set`; or, if `set` is empty, it is the user's own file and not
+/// compared.
 Claim claim_of(const std::string& set, std::string file, const fs::path& folder) {
   return {.set = set,
           .file = std::move(file),

@@ -12,8 +12,9 @@
 namespace cudp {
 namespace {
 
-/// Throws InputError if one of the texts is not UTF-8, which a schema requires, because it is a
-/// TOML file. file, place: name of the file and description of the place in it, for messages.
+/// Throws InputError if one of the texts is not valid UTF-8. A schema is a TOML file and can
+/// contain only UTF-8. file, place: name of the table and description of the position in it, for
+/// messages.
 void check_texts(const std::vector<std::string>& texts, const std::string& file,
                  const std::string& place) {
   for (const std::string& text : texts)

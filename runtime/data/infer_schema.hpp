@@ -19,10 +19,10 @@ std::vector<ColumnFacts> facts_of(const TableSchema& schema, ByteReader& reader)
 /// column's cells, from facts_of().
 void choose_kind(Column& column, const ColumnFacts& facts);
 
-/// Returns the schema with missing kinds, bounds, categories and classes taken from the rows. The
-/// result is not differentially private: the caller must state this in the run's privacy
-/// certificate. Throws InputError if nothing sensible fits, e.g. a column has more than 1,000
-/// categories. reader: the table's file.
+/// Returns the schema with missing kinds, bounds, categories and classes taken from the table's
+/// rows. The result is not differentially private: the caller must state this in the run's privacy
+/// certificate. Throws InputError if the rows allow no usable schema, e.g. if a column has more
+/// than 1,000 categories. reader: the table's file.
 TableSchema complete_from_rows(const TableSchema& schema, ByteReader& reader);
 
 }  // namespace cudp

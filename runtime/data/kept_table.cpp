@@ -52,9 +52,9 @@ std::string_view bytes_of(const Array& array) {
   return {reinterpret_cast<const char*>(array.data()), array.size() * sizeof(*array.data())};
 }
 
-/// Stores the features of one part of a table (its training rows or its held-out rows) in the file
-/// `path`. If they are in a file without a name already, that file gets this name. Returns false if
-/// that is not possible.
+/// Stores the features of the training rows or of the held-out rows of a table in the file `path`.
+/// If they are already in an unnamed file, gives this file the name `path`. Returns false if that
+/// is not possible.
 bool keep_features(const Dataset& part, const fs::path& path) {
   if (part.rows != nullptr) return part.rows->link_to(path);
   StagedFile file(path, 0600);
@@ -74,9 +74,10 @@ IndexJson counts_of(const Dataset& part) {
   return {{"counts", counts}, {"row_bytes", feature_bytes(part)}};
 }
 
-/// Reads the arrays of one part, and opens its features. left: bytes in the index that are not read
-/// yet, so that no damaged count makes an array that is larger than the file. Returns false if the
-/// index is damaged.
+/// Reads the arrays of the training rows or of the held-out rows from the index file, and opens the
+/// file with their features. Returns false if the index is damaged. left: number of bytes of the
+/// index that are not read yet; limits the memory that a wrong array size in a damaged index can
+/// allocate.
 bool read_part(const IndexJson& about, const fs::path& features, std::istream& index,
                std::uint64_t& left, Dataset& part) {
   std::size_t k = 0;
@@ -98,8 +99,9 @@ bool read_part(const IndexJson& about, const fs::path& features, std::istream& i
   return true;
 }
 
-/// Returns whether rows that an earlier process stored have the format of `empty`, so that they can
-/// be used. The values of features are not checked here, but when they are read (FetchedExamples).
+/// Returns whether rows that an earlier process stored have the same shape and kind of features as
+/// `empty`, so that this run can use them. The feature values are checked later, when they are read
+/// (FetchedExamples).
 bool fits(const Dataset& part, const Dataset& empty) {
   const auto whole = [&](const auto& array) {
     return array.empty() || array.size() == part.size();
@@ -116,8 +118,8 @@ bool fits(const Dataset& part, const Dataset& empty) {
          std::ranges::all_of(part.targets, [](float y) { return y >= -1.0f && y <= 1.0f; });
 }
 
-/// Returns a data set with the rows of `part`, their labels and targets, and with everything else,
-/// such as the shape and the number of classes, as in `empty`.
+/// Returns a data set that has the rows, labels and targets of `part`, and all other properties,
+/// such as the shape and the number of classes, of `empty`.
 Dataset with_facts(Dataset part, const Dataset& empty) {
   Dataset out = empty_like(empty);
   out.rows = std::move(part.rows);

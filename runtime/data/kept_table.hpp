@@ -49,11 +49,11 @@ std::shared_ptr<KeptTable> kept_table(const std::filesystem::path& folder);
 /// Removes the files that keep_table() stored in `folder`, if there are any.
 void remove_kept_table(const std::filesystem::path& folder);
 
-/// Moves the rows that an earlier process of the run stored to split.train (training rows) and
-/// split.test (held-out rows), if they fit the resumed run. They must have been made from the same
-/// table and schema (kept.coding equals `coding`); have the shape and kind of features of `empty`,
-/// a data set without examples; and include held-out rows exactly if `holds_out` is true. Returns
-/// whether the rows were moved.
+/// Moves table rows that an earlier process of the run converted and stored into split.train
+/// (training rows) and split.test (held-out rows), if they can be used in the resumed run. Returns
+/// whether it did. The rows are usable if they were made from the same table and schema
+/// (kept.coding equals `coding`), if they have the shape and kind of features of `empty`, a data
+/// set without examples, and if there are held-out rows exactly if `holds_out` is true.
 bool take_kept(KeptTable& kept, const std::string& coding, bool holds_out, const Dataset& empty,
                DataSplit& split);
 

@@ -26,9 +26,9 @@ std::vector<std::string> names_of(const std::vector<Column>& columns);
 /// no name is similar.
 std::string near_column(std::string_view name, const std::vector<std::string>& columns);
 
-/// Returns a text for a message: the two keys of a schema with which a user declares the unit of
-/// privacy, such as: unit = "patient_id" and max_rows. The column in it is a guess from the names
-/// of the schema's columns.
+/// Returns a text for messages that shows the two schema keys with which a user declares the unit
+/// of privacy, e.g. `unit = "patient_id" and max_rows`. The column name in it is a guess from the
+/// names of the schema's columns.
 std::string unit_keys(const TableSchema& schema);
 
 }  // namespace cudp

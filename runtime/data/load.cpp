@@ -76,8 +76,9 @@ void check_classes(const DataRequest& request) {
         (named ? "" : "; the classes of a table are the values of its schema's label"));
 }
 
-/// Throws InputError if the number of rows is public and 0. If it is private, nothing is checked:
-/// an empty set trains like a set of one row, so that nothing reveals the number.
+/// Throws InputError if there are no training rows, or no test rows, and their number is public. If
+/// the number is private, an empty set is accepted, so that no error reveals it; training then runs
+/// as with one row.
 void check_rows(const DataRequest& request, const DataSplit& split) {
   if (split.size_is_public && split.train.whole_size() == 0)
     bad_input(request.dataset, "", "at least one row", "none");
@@ -86,8 +87,8 @@ void check_rows(const DataRequest& request, const DataSplit& split) {
               "at least one test row", "none");
 }
 
-/// Throws InputError if labels or array options are given for data other than arrays, or
-/// `malformed` for data other than a user's table or array.
+/// Throws InputError if an option does not apply to this kind of data: the options for labels and
+/// arrays require arrays (.npy, .npz), and `malformed` requires a table or array of the user.
 void check_files(const DataRequest& request) {
   const bool named = is_named_dataset(request.dataset);
   const bool matrix = !named && is_matrix(request.dataset);
@@ -145,7 +146,7 @@ DataSplit load(const DataRequest& request) {
   return split;
 }
 
-/// Runs load(). If memory does not suffice, throws Error naming the data set.
+/// Returns the result of load(). If memory does not suffice, throws Error with the data set's name.
 template <class Load>
 auto with_memory(const DataRequest& request, const Load& load) {
   try {

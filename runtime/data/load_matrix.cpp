@@ -50,8 +50,8 @@ void show(const MatrixFiles& files) {
     files.progress->next("reading " + shown(fs::path(files.name()).filename().string()));
 }
 
-/// Reads and checks all rows of the arrays, whose features are used where they are, without a copy.
-/// Appends their labels to `rows` and returns it.
+/// Checks all rows of arrays whose features are used in place, in the memory or file in which they
+/// are, without a copy. Appends their labels to `rows` and returns it.
 Dataset check_rows(MatrixReader& reader, Dataset rows) {
   rows.labels.reserve(reader.rows());
   if (rows.has_targets()) rows.targets.reserve(reader.rows());
@@ -198,7 +198,7 @@ void check_matrices_apart(const ArrayFiles& train, const ArrayFiles& test) {
   if (!test.labels.empty()) check_apart(test.labels, files);
 }
 
-/// Throws InputError unless test examples have the shape and the number type of the training
+/// Throws InputError unless the test examples have the same shape and number type as the training
 /// examples.
 void check_alike(const DataRequest& request, const Dataset& train, const Dataset& test) {
   const auto numbers = [](const Dataset& d) {

@@ -99,18 +99,18 @@ TableSchema completed(const TableSchema& schema, const fs::path& table, bool acc
   return complete_from_rows(schema, *open_bytes(table, progress, compression_of(schema)));
 }
 
-/// Number of rows that are used (not dropped by the unit's max_rows) in each of the two parts of a
-/// table.
+/// Number of used rows in each of two parts of a table, e.g. training rows and test rows. A row is
+/// used unless it exceeds the limit of rows per unit of privacy (max_rows).
 struct PartSizes {
   std::uint64_t train = 0;
   std::uint64_t other = 0;
 };
 
-/// Counts the rows of a table that are used, in two parts. A row is in the part `other` if
-/// is_other(row, first) is true, where `first` is the index of the first row of its unit of
-/// privacy. Reads only the cells of the unit's column. May stop after a faulty row, because the
-/// caller rejects the table when it reads it. IsOther: type of the function is_other(). bytes: the
-/// table's file.
+/// Counts the used rows of a table in two parts: `other`, the rows for which is_other(row, first)
+/// returns true, and `train`, all others. `first` is the index of the first row of the row's unit
+/// of privacy. Reads only the cells of the unit's column. May stop at a faulty row, because the
+/// caller finds the fault again when it reads the table. bytes: the table's file. IsOther: type of
+/// is_other().
 template <class IsOther>
 PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableOptions& options,
                       const IsOther& is_other) {
@@ -171,8 +171,8 @@ HeldOut read_held_out(const fs::path& file, const TableSchema& schema, const Tab
   return splitter.finish(file.string());
 }
 
-/// Reads the rows of a table that was published without a test set, and divides them:
-/// is_published_test_row() decides for each row of the file whether it is a test row.
+/// Reads a table that was published without a test set, and divides its rows into training and test
+/// rows: a row is a test row if is_published_test_row() returns true for it.
 void read_published(const TableFiles& files, const TableSchema& schema, TableOptions options,
                     Share share, DataSplit& split) {
   PartSizes sizes;
@@ -198,11 +198,12 @@ void read_published(const TableFiles& files, const TableSchema& schema, TableOpt
   split.notes.emplace_back("the test set is a fifth of the published rows, chosen by their text");
 }
 
-/// Default number of words in a vocabulary that is counted from the texts.
+/// Default size of a vocabulary that is made by counting the words of the texts.
 constexpr std::size_t kCountedWords = 20'000;
 
-/// Maximum number of words in a counted vocabulary. It is limited to the available word ids without
-/// an error, which would reveal how many words the texts have.
+/// Returns the maximum number of words in a vocabulary made by counting: the user's number or the
+/// default, but no more than there are word ids. A larger number is not an error, because an error
+/// would reveal how many different words the texts have.
 std::size_t max_counted(const TextOptions& options) {
   const auto asked = static_cast<std::size_t>(options.vocabulary_size);
   return std::min<std::size_t>(asked > 0 ? asked : kCountedWords,
@@ -295,8 +296,8 @@ void check_malformed(const DataRequest& request, const TableSchema& schema) {
 }
 
 /// Returns the assumptions about the table on which the guarantee rests, as sentences for the
-/// certificate. One concerns quotes: if cells may be quoted, a quote that is opened on one line
-/// makes the following lines part of the same row, which is inherent in CSV.
+/// certificate. One of them is about quoted cells: a quote that is opened on one line makes the
+/// following lines part of the same row until it is closed, so that one row can affect others.
 std::vector<std::string> assumptions(const DataRequest& request, const TableSchema& schema) {
   std::vector<std::string> all = {
       schema.quotes ? "a row is what the table's quotes and line breaks make one, and one example "
@@ -321,8 +322,9 @@ std::vector<std::string> assumptions(const DataRequest& request, const TableSche
   return all;
 }
 
-/// Returns the schema of a table as far as it is known before rows are read, and its source. If
-/// only the header is known, the source is the table itself.
+/// Returns the table's schema, as far as it is known without reading rows, and the name of its
+/// source. If the user gives no schema, it has only the columns of the table's header, and the
+/// source is the table itself.
 FoundSchema known_schema(const DataRequest& request) {
   if (std::optional<FoundSchema> found = find_schema(request)) return std::move(*found);
   const fs::path path = request.dataset;

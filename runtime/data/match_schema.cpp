@@ -11,8 +11,8 @@
 namespace cudp {
 namespace {
 
-/// Returns whether a model depends on the column c: as a feature, or as the class or number that it
-/// predicts.
+/// Returns whether a model depends on the column c: whether c gives features, or is the class or
+/// number that the model predicts.
 bool counts(const Column& c) {
   return !std::holds_alternative<Ignored>(c.kind) && !std::holds_alternative<Id>(c.kind);
 }

@@ -36,8 +36,8 @@ const char* name_of_not_finite(float x) {
 
 }  // namespace
 
-/// Implementation of MatrixReader, which one thread reads: opens the arrays, and converts their
-/// rows to blocks of examples.
+/// Implementation of MatrixReader: opens the arrays, and converts their rows to blocks of examples.
+/// Not thread-safe.
 class MatrixReader::Source {
  public:
   explicit Source(const MatrixFiles& files) : files_(files), faults_(files.name()) {
@@ -96,14 +96,15 @@ class MatrixReader::Source {
   }
 
  private:
-  /// Throws InputError if a file has more bytes after the last row.
+  /// Throws InputError if an array has more elements than its header states.
   void expect_end() {
     x_->expect_end();
     if (y_) y_->expect_end();
   }
 
-  /// Reads the next block of rows. After a faulty row, later rows are only searched for further
-  /// faults. Returns false, and leaves `block` as it is, if all rows were read before.
+  /// Reads the next block of rows. Returns false, without changing `block`, if all rows were read
+  /// before. Adds errors in rows to `faults_`; throws InputError with all of them if the list is
+  /// full, or after the last row.
   bool read_block(TableBlock& block) {
     const std::uint64_t max_rows = std::max<std::uint64_t>(
         1, std::min<std::uint64_t>(files_.max_rows, kMaxBlockNumbers / width_));

@@ -27,8 +27,8 @@ struct MatrixFiles {
   bool read_labels = true;  ///< false: labels are 0, and the file may lack them
   int classes = 0;          ///< labels are 0 to classes - 1; 1: `target` is set instead
   /// Treatment of NaN or infinity in a row, and of a label outside the classes. `refuse`: an error.
-  /// `missing`: the row counts as zeros, the label as class 0, and a target that is not finite as
-  /// the lower bound (+infinity: the upper bound).
+  /// `missing`: they count as missing values and are replaced: the whole row by zeros, the label by
+  /// class 0, and a target that is not finite by the lower bound (+infinity by the upper bound).
   Malformed malformed = Malformed::refuse;
   ArrayForm form{};
   ArrayNames names{};  ///< names of the arrays in a .npz file
@@ -60,22 +60,21 @@ class MatrixReader {
   /// kind of features (bytes or floats) of the array's examples.
   Dataset empty() const;
   std::uint64_t rows() const;
-  /// Returns the number of rows for which a caller may reserve memory before it reads them. It is
-  /// not taken from the file's header, which may be wrong.
+  /// Returns the number of rows for which a caller may allocate memory before it reads them. It
+  /// follows from the actual size of the file, not from the file's header, which may be wrong.
   std::uint64_t reservable() const;
   /// Reads the next block of rows; leaves its members `ids` and `groups` empty. Returns false after
   /// the last block. Throws InputError if rows have errors; the message lists up to
   /// TableFaults::kMax of them.
   bool next(TableBlock& block);
-  /// Returns a view of the features in the calling program's memory, so that they need not be
-  /// copied. Returns null if they must be converted. They need no conversion if the array is in
-  /// memory, row-major and of type float32 (or bytes, for images), and a row with NaN is an error
-  /// instead of being replaced by zeros. The caller must still read all blocks, because next()
-  /// checks the rows.
+  /// Returns a view of the features in the calling program's memory, for use without a copy; null
+  /// if they must be converted. They can be used as they are if the array is in memory, row-major
+  /// and of type float32 (or bytes, for images), and if a row with NaN is an error rather than
+  /// replaced by zeros. The caller must still read all blocks, because next() checks the rows.
   std::shared_ptr<const BorrowedFeatures> borrowed() const;
-  /// Returns the features as a mapped file, so that they need not be copied. Returns null if they
-  /// must be converted. They need no conversion if the array is in an uncompressed file and of type
-  /// float32 (or bytes, for images), and a row with NaN is an error instead of being replaced by
+  /// Returns the features as a memory-mapped file, for use without a copy; null if they must be
+  /// converted. They can be used as they are if the array is in an uncompressed file and of type
+  /// float32 (or bytes, for images), and if a row with NaN is an error rather than replaced by
   /// zeros. The caller must still read all blocks, because next() checks the rows.
   std::shared_ptr<const RowFile> file_rows() const;
 

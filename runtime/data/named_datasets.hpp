@@ -18,7 +18,8 @@ struct NamedDataset {
   std::string name;
   /// Folder below --data-dir, also the name in scripts/fetch_data.sh; empty if the set is built in.
   std::string folder{};
-  /// Names of files that show that a folder holds this data set.
+  /// Names of files by which a folder with this data set is recognised: it has at least one of
+  /// them.
   std::vector<std::string> marker_files{};
   /// Name of the file with the test rows of a table; if empty, test rows are taken from the
   /// training file.

@@ -11,9 +11,9 @@
 
 namespace cudp {
 
-/// Records in `part`, the examples of one rank (process), where they are in the whole data set:
-/// sets Dataset::first, the index of the first one, and Dataset::whole. share: which rank this is,
-/// and out of how many. whole: number of examples of the whole data set.
+/// Sets the position of a rank's examples within the whole data set: part.first, the index of their
+/// first one, and part.whole, the number of examples of the whole data set. part: the examples of
+/// one rank (process). share: the rank, and the number of ranks.
 void record_range(Dataset& part, Share share, std::size_t whole);
 
 /// Collects the examples that belong to one rank (process), a contiguous range (Share), while a
@@ -36,7 +36,7 @@ class KeptRange {
   /// Call once with each example of the data set, in order: the one with the index `example` in
   /// `block`. Keeps it if it belongs to the rank. Returns whether it does.
   bool take(const Dataset& block, std::size_t example);
-  /// Sets the sampling index (Dataset::numbers) of the example that take() kept last.
+  /// Sets the sampling index (Dataset::numbers) of the last example that take() kept.
   void number(std::uint32_t index) { kept_.numbers.push_back(index); }
   /// Returns the collected examples. Requires that all examples of the data set were passed to
   /// take(). Throws Error if their number differs from the one that the constructor was given, i.e.
@@ -44,8 +44,8 @@ class KeptRange {
   Dataset finish(const std::string& file);
 
  private:
-  /// Moves the features that were collected in memory to the file, if there is a file and they are
-  /// many.
+  /// Moves features that were collected in memory to the file, once there are enough of them for an
+  /// efficient write. Does nothing if features are to stay in memory.
   void unload();
 
   Dataset kept_;

@@ -47,17 +47,17 @@ struct DataRequest {
   bool size_is_public = false;  ///< the user declares the number of training rows public
   int classes = 0;     ///< number of classes, 2 to 256, if labels are numbers; 0: ten, in a folder
   TextOptions text{};  ///< how texts are read
-  /// Rows of the training table that a resumed run has converted to features before it was
-  /// interrupted. They are moved out of this object, and used instead of reading the table, if the
-  /// table and its schema have not changed. Null if there are none.
+  /// Rows of the training table that an earlier process of a resumed run converted to features. If
+  /// the table and its schema have not changed, they are used instead of reading the table again,
+  /// and are moved out of this object. Null if there are none.
   std::shared_ptr<KeptTable> kept{};
   /// Whether features of training and test examples are kept in memory or in a file.
   RowStorage storage{};
   /// Rank (process) for which the data are read, and number of ranks: each rank keeps only its own
   /// range of the training and test examples.
   Share share{};
-  /// Random decisions which rows of a table or matrix without test rows are held out of the
-  /// training data, to become its test rows; nullopt if none are held out. Ignored for other data.
+  /// Decides at random which rows of a table or matrix become test rows instead of training rows
+  /// (--holdout); nullopt if none do. Ignored for data that have test rows of their own.
   std::optional<HoldOutDraws> holdout{};
   /// Tokenizer and vocabulary of a trained model, used instead of the options `text`; null if there
   /// is no trained model.

@@ -118,8 +118,8 @@ void RowEncoder::append(const TableRow& row, bool with_label, Dataset& to,
   if (out) out->finish();
 }
 
-/// Returns whether the cell means a missing value. Requires that its text is not one of the
-/// column's values. code: the column, with values that were computed from it.
+/// Returns whether a cell, whose text is not a valid value of the column, counts as a missing
+/// value. code: the column, with values that were computed from it.
 bool RowEncoder::counts_as_missing(const Code& code, const TableRow& row,
                                    std::string_view cell) const {
   return row.malformed || malformed_ == Malformed::missing ||

@@ -34,7 +34,8 @@ class RowEncoder {
   void reserve(Dataset& set, std::uint64_t rows) const;
 
  private:
-  /// A column of the schema, with values computed from it once and used for every row.
+  /// A column of the schema, with values that are computed from it once and then used for every
+  /// row.
   struct Code {
     const Column& column;
     int offset;                  // index of its first feature

@@ -83,8 +83,8 @@ bool copy_mapped(const std::uint8_t* from, std::size_t row_bytes,
   return true;
 }
 
-/// Reads bytes at a position in a file. Returns 0 on success, -1 at the end of the file, and
-/// otherwise the system's error number.
+/// Reads bytes at an offset in a file. Returns 0 on success, -1 if the file ends too early, and
+/// otherwise the error number (errno) of the system.
 int read_at(int file, std::uint64_t at, std::size_t bytes, std::uint8_t* to) {
   for (std::size_t done = 0; done < bytes;) {
     const ssize_t n = ::pread(file, to + done, bytes - done, static_cast<off_t>(at + done));

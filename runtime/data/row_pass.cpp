@@ -86,7 +86,8 @@ class Pass {
   }
 
  private:
-  /// Progress of the copy of one list of rows: the next row, and the rows that wait to be written.
+  /// Progress of copying one list of rows: the next row to copy, and the rows that are collected in
+  /// memory but not yet written.
   struct List {
     std::size_t next = 0;       ///< index in the list of the next row
     std::size_t buffer = 0;     ///< index of the memory in which its rows are collected
@@ -97,8 +98,8 @@ class Pass {
   std::size_t end_of(std::size_t block) const {
     return std::min((block + 1) * block_rows_, pass_.from.rows());
   }
-  /// Returns the offset in the file from which a block is read: that of its first row, rounded down
-  /// to a whole page.
+  /// Returns the offset in the file from which a block is read: the offset of the first row of the
+  /// block, rounded down to a whole page.
   std::uint64_t page_of(std::size_t block) const {
     return pass_.from.offset(block * block_rows_) / kPage * kPage;
   }
@@ -123,8 +124,8 @@ class Pass {
     submit(request);
   }
 
-  /// Writes the rows that were collected for list number k to the file, and gives the list an
-  /// unused buffer.
+  /// Writes the rows collected for list k to the file, and gives the list an unused buffer for its
+  /// next rows.
   void write(std::size_t k) {
     List& list = lists_[k];
     sizes_[list.buffer] = whole_pages(list.collected);
@@ -161,8 +162,8 @@ class Pass {
     }
   }
 
-  /// Waits until at least one read or write has ended, and records for each that has ended whether
-  /// it succeeded, and that its buffer is unused.
+  /// Waits until at least one read or write has finished. For each that has, records whether it
+  /// succeeded, and marks its buffer as unused.
   void collect() {
     std::array<io_event, kBlocks + RowPass::kWrites + 1> events{};
     const long n = ::syscall(SYS_io_getevents, context_, 1L, events.size(), events.data(), nullptr);
@@ -181,8 +182,7 @@ class Pass {
     }
   }
 
-  /// Copies the rows of all lists that are in a block, which has been read, to the buffers of their
-  /// lists.
+  /// Copies the rows of a block that has been read to the buffers of the lists that contain them.
   void copy_rows(std::size_t block) {
     const std::uint8_t* const memory = block_memory(block);
     const std::size_t end = end_of(block);

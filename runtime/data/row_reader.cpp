@@ -27,8 +27,8 @@ constexpr std::uint64_t kDirectPage = 4096;
 /// Minimum number of reads that are under way at a time.
 constexpr std::size_t kMinReads = 4;
 
-/// Returns whether io_submit() returns at once on this file's file system. Others read the pages
-/// within the call, one after another.
+/// Returns whether io_submit() reads this file in the background, i.e. returns before the data are
+/// read. On some file systems it reads the pages one after another before it returns.
 bool reads_in_background(int file) {
   constexpr long kXfs = 0x58465342;
   struct statfs about {};

@@ -65,7 +65,8 @@ struct Text {
   bool operator==(const Text&) const = default;
 };
 
-/// A column that is neither a feature nor what is predicted. It may identify the unit of privacy.
+/// A column that is neither a feature nor predicted. It may be the column that identifies the unit
+/// of privacy (e.g. a person).
 struct Ignored {
   bool operator==(const Ignored&) const = default;
 };
@@ -111,7 +112,7 @@ struct TableSchema {
   /// ?.
   std::optional<std::vector<std::string>> missing;
   std::optional<UnitOfPrivacy> unit;  ///< empty: each row is a unit
-  /// Metric by which a model is judged on test rows: accuracy, balanced-accuracy, auc or
+  /// Metric that is used to judge a model on test rows: accuracy, balanced-accuracy, auc or
   /// average-precision; empty if the schema states none.
   std::string metric;
   /// The table's columns: exactly one Label or Target, and at most one Id. With a Text column no
@@ -171,8 +172,8 @@ int feature_count(const Column& column);
 /// Returns the number of features of a row of a table with this complete schema.
 int feature_count(const TableSchema& schema);
 
-/// Largest number of features (kMaxFeatures) and of classes (kMaxClasses) that a schema may have.
-/// The limits ensure that a schema cannot make the program allocate too much memory.
+/// Maximum number of features (kMaxFeatures) and of classes (kMaxClasses) of a schema. The limits
+/// prevent a schema from making the program allocate too much memory.
 inline constexpr int kMaxFeatures = 1 << 20;
 inline constexpr int kMaxClasses = 256;
 

@@ -12,9 +12,9 @@ struct ExampleRange {
   std::size_t size() const { return end - begin; }
 };
 
-/// A rank's range begins at a multiple of this number of examples. It is the number of examples
-/// that the sampler of batches handles at once, and a multiple of 256, the number of examples that
-/// share one authentication code.
+/// Ranks (processes) get ranges of examples that begin at multiples of this number. The sampler of
+/// batches handles this many examples at once, and it is a multiple of 256, the number of examples
+/// that share one authentication code.
 inline constexpr std::size_t kRangeTile = 512;
 
 /// Returns the range of a data set's examples that belongs to a rank, one of `size` processes that

@@ -17,8 +17,8 @@ inline const std::vector<std::string> kIdxTrainImages = {"train-images-idx3-ubyt
 
 inline const std::string kCifarTrainImages = "data_batch_1.bin";
 
-/// Assumption on which the privacy guarantee rests if a user trains on image files of their own, as
-/// text that is printed in the certificate.
+/// Text for the certificate: an assumption on which the privacy guarantee rests if a user trains on
+/// image files of their own.
 inline constexpr const char* kLabelsAreClasses =
     "every label is a class: a training on a file with another is refused, and that is not counted";
 

@@ -14,8 +14,8 @@
 namespace cudp {
 namespace {
 
-/// Reads the standard input. Keeps its first bytes (head()), by which open_input() recognises
-/// compressed data.
+/// Reads the standard input. Keeps its first bytes, which head() returns, so that open_input() can
+/// recognise compressed data from them.
 class StandardInput final : public ByteReader {
  public:
   StandardInput() : ByteReader("standard input") { head_bytes_ = read_all(head_); }

@@ -26,11 +26,12 @@ class TableFaults {
   /// wrong. expected, found: texts for the message.
   void add(std::uint64_t line, std::string_view column, std::string_view expected,
            std::string_view found);
-  /// Sets a description of what the file seems to be, judging by its first bytes, e.g. a
-  /// spreadsheet; if rows have errors, the message states it. This alone is not an error, because a
-  /// row that fits the schema may begin with the same bytes.
+  /// Sets a description of what the file probably is instead of a table, judging by its first
+  /// bytes, e.g. a spreadsheet. It is reported only if rows have errors, because a valid row may
+  /// begin with the same bytes.
   void explain(std::string seems) { seems_ = std::move(seems); }
-  /// Adds an error. place: where it is, such as "row 7". expected, found: texts for the message.
+  /// Adds an error. place: position in the table for the message, such as "row 7". expected, found:
+  /// texts for the message.
   void add_at(std::string place, std::string_view expected, std::string_view found);
   bool any() const { return !lines_.empty(); }
   bool full() const { return lines_.size() >= kMax; }
@@ -113,7 +114,7 @@ class TableRows {
   std::size_t width_ = 0;     // number of cells of a row in the file
   std::vector<std::string> dropped_;
   bool first_ = true;  // no row has been read yet
-  /// Index in the file of each column of the schema; width_ if the file lacks it.
+  /// Index in the file of each column of the schema; equal to width_ if the file lacks the column.
   std::vector<std::size_t> order_;
   std::vector<std::string_view> cells_;
 };

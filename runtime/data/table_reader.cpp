@@ -102,8 +102,8 @@ class TableReader::Source {
   }
 
  private:
-  /// Checks a row that is not used. It must be valid, too: if another row of its unit is removed,
-  /// it may become used.
+  /// Checks a row that is not used because its unit has max_rows rows already. It must be valid
+  /// too: it becomes used if another row of its unit is removed.
   void look_for_faults(const TableRow& row) {
     if (!unused_) unused_ = encoder_.empty();
     clear_examples(*unused_);

@@ -63,7 +63,7 @@ class TextList {
   std::vector<std::size_t> ends_;
 };
 
-/// Maximum of the number of rows in a block times the number of features (or words) of a row.
+/// Maximum size of a block: number of rows times number of features (or words) per row.
 inline constexpr std::uint64_t kMaxBlockNumbers = std::uint64_t{4} << 20;
 
 /// A block of consecutive rows of a table, converted to examples.

@@ -16,14 +16,16 @@ namespace {
 
 std::string line_place(std::uint64_t line) { return "line " + std::to_string(line); }
 
-/// Throws InputError if a name in a header is not UTF-8. lines: the file, for messages.
+/// Throws InputError if the column name `name` in a header is not UTF-8. lines: the file, for
+/// messages.
 void check_encoding(const LineReader& lines, std::string_view name) {
   const std::string fault = encoding_fault(name);
   if (!fault.empty()) bad_input(lines.file(), line_place(lines.number()), "UTF-8 text", fault);
 }
 
-/// Throws InputError if the first line, which is the header, shows that the file is not a table.
-/// The error does not depend on rows. Requires that no line has been read. lines: the file.
+/// Checks the first bytes of a file whose first line is a header, and throws InputError if it is
+/// not a text table (e.g. a spreadsheet). The error depends only on the header, which is public.
+/// Requires that no line has been read. lines: the file.
 void check_header_bytes(LineReader& lines) {
   auto head = lines.head();
   const auto end = std::find(head.begin(), head.end(), '\n');
@@ -147,8 +149,9 @@ bool TableRows::may_lack(std::size_t column) const {
          (std::holds_alternative<Ignored>(kind) || std::holds_alternative<Id>(kind));
 }
 
-/// Returns the number of cells that a row must have. In a file without a header, the first row may
-/// be one cell short, which shows that the file has no labels. found: number of cells in this row.
+/// Returns the number of cells that a row must have. If the first row of a file without a header
+/// has one cell less than the schema has columns, the file has no labels, and its rows must all
+/// have that number. found: number of cells in this row.
 std::size_t TableRows::width(std::size_t found) {
   const std::size_t all = cells_.size();
   if (first_ && !schema_.header && label_ == LabelColumn::optional && found + 1 == all) {

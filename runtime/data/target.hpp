@@ -21,8 +21,8 @@ struct TargetBounds {
   double value(double output) const {
     return min + 0.5 * (std::clamp(output, -1.0, 1.0) + 1.0) * (max - min);
   }
-  /// Converts `distance`, a difference of two targets, e.g. the threshold of the Huber loss, to the
-  /// network's scale.
+  /// Converts a difference of two targets, e.g. the threshold of the Huber loss, to the scale of
+  /// the network's outputs, [-1, 1].
   double scaled_distance(double distance) const { return 2.0 * distance / (max - min); }
 };
 

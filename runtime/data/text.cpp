@@ -51,17 +51,17 @@ std::vector<std::string> read_list(const fs::path& path, const Claim& claim = {}
   return words;
 }
 
-/// Returns what to check about a file of a published embedding: that it has the published content.
-/// named: the embedding. file: the file that is read.
+/// Returns the claim with which a file of a published embedding is read: it must have the published
+/// content. named: the embedding. file: the file that is read.
 Claim claim_of(const NamedEmbedding& named, const fs::path& file) {
   return {.set = named.name,
           .file = file.filename(),
           .own = "for vectors of your own: --embedding FILE"};
 }
 
-/// Returns what to check about the file of a word list. If the user declares the list public, and
-/// the file has the name of the list that presets use, it must have that list's published content.
-/// Otherwise nothing is checked: the list is the user's own.
+/// Returns the claim with which a file with a word list is read. It must have the published content
+/// if the user declares the list public and the file has the name of the list that presets use;
+/// otherwise it is the user's own list and not compared.
 Claim claim_of_list(const TextOptions& options, const fs::path& file) {
   if (!options.vocabulary_is_public || file.filename() != kPresetsList) return {};
   return {.set = "glove", .file = kPresetsList, .own = "give a list of your own another name"};
@@ -112,9 +112,8 @@ std::optional<VectorTable> embedding_of(const TextOptions& options, const std::s
   return table;
 }
 
-/// Returns the words of the embedding table that can be in a vocabulary. With the WordPiece
-/// tokenizer these are the words that can be a line of a word list file; with other tokenizers, the
-/// words that the tokenizer can produce.
+/// Returns those words of an embedding table that can be in a vocabulary: words that the tokenizer
+/// can produce, or, with the WordPiece tokenizer, words that can be a line of a word list file.
 std::vector<std::string> own_words(const VectorTable& table, Tokenizer tokenizer) {
   std::vector<std::string> words;
   for (const std::string& word : table.words)
@@ -123,9 +122,9 @@ std::vector<std::string> own_words(const VectorTable& table, Tokenizer tokenizer
   return words;
 }
 
-/// Returns the words of the vocabulary. They come from the list that the options name; without a
-/// list, from the embedding table; without either they are `counted`. dir: folder of published data
-/// sets and embeddings.
+/// Returns the words of the vocabulary: those of the word list that the options name; if they name
+/// none, those of the embedding table; if there is no table, `counted`. dir: folder of published
+/// data sets and embeddings.
 std::vector<std::string> words_of(const TextOptions& options, const std::string& dir,
                                   const std::optional<VectorTable>& table,
                                   std::optional<std::vector<std::string>> counted) {

@@ -33,8 +33,8 @@ bool is_blank(char32_t c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r' || category(c) == UTF8PROC_CATEGORY_ZS;
 }
 
-/// Returns whether BERT drops the character c: categories Cc, Cf, Cn, Co, Cs, and the replacement
-/// for bytes that are not UTF-8.
+/// Returns whether BERT's tokenizer drops the character c: it is in the Unicode category Cc, Cf,
+/// Cn, Co or Cs, or it is U+FFFD, which stands for bytes that are not UTF-8.
 bool is_dropped(char32_t c) {
   switch (category(c)) {
     case UTF8PROC_CATEGORY_CC:

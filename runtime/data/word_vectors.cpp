@@ -21,8 +21,8 @@ namespace {
 constexpr std::uint64_t kLongestTable = std::uint64_t{8} << 30;
 /// Maximum number of elements of a word vector.
 constexpr int kMaxColumns = 4096;
-/// Root mean square of all numbers to which word vectors are scaled after they were projected on
-/// principal components (turned()).
+/// Root mean square of the elements of word vectors after they were reduced to principal
+/// components; turned() scales them to it.
 constexpr double kRootMeanSquare = 0.4;
 
 /// Parses the numbers of a line of GloVe's format, which follow the word and a blank, and appends
@@ -80,8 +80,8 @@ VectorTable read_tensor(std::string_view bytes, const std::string& source,
   return table;
 }
 
-/// Returns whether the bytes are those of a safetensors file. Such a file begins with the 64-bit
-/// length of its header, whose last byte is 0, and "{", which no line of text does.
+/// Returns whether the bytes are the start of a safetensors file. It begins with the length of its
+/// header (64 bits, the highest byte 0) and "{"; no line of a text file begins so.
 bool is_safetensors(std::string_view bytes) {
   return bytes.size() > 8 && bytes[8] == '{' && bytes[7] == '\0';
 }
@@ -111,9 +111,9 @@ std::vector<double> column_means(const WordVectors& v) {
   return means;
 }
 
-/// Subtracts `means` from each row, projects it on the directions [dims, d], with d the number of
-/// columns, and scales all results to a root mean square of kRootMeanSquare. Returns them, [rows,
-/// dims].
+/// Projects word vectors on principal components: subtracts `means` from each row, multiplies it
+/// with `directions` [dims, d], where d is the number of columns, and scales all results to a root
+/// mean square of kRootMeanSquare. Returns the results, [rows, dims].
 std::vector<float> turned(const WordVectors& v, std::span<const double> means,
                           const std::vector<float>& directions, int dims) {
   const auto d = static_cast<std::size_t>(v.columns);
@@ -136,8 +136,8 @@ std::vector<float> turned(const WordVectors& v, std::span<const double> means,
   return out;
 }
 
-/// Function object that returns, for a word, the indices of the rows of the table whose mean is the
-/// word's vector; empty if the table has neither the word nor its parts.
+/// Function object that finds the rows of an embedding table for a word: the word's vector is the
+/// mean of these rows. Returns no rows if the table has neither the word nor its parts.
 class RowsOfWords {
  public:
   explicit RowsOfWords(const VectorTable& table) {

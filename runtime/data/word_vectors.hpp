@@ -25,17 +25,17 @@ struct VectorTable {
 /// tensor's name, if the file is malformed or has no such matrix.
 VectorTable read_vectors(ByteReader& reader, const std::string& tensor);
 
-/// Replaces the rows by their first `dims` principal components: centred, projected, and scaled to
-/// a root mean square of 0.4, so that the scale does not depend on the table. The sign of a
-/// component makes the entry of largest absolute value in its direction positive. Leaves a table
-/// with `dims` columns unchanged. Throws InputError if there are fewer columns.
+/// Replaces the vectors by their first `dims` principal components: subtracts the mean, projects,
+/// and scales the results to a root mean square of 0.4, whatever the scale of the table. The sign
+/// of a component makes the entry of largest absolute value in its direction positive. A table with
+/// `dims` columns is not changed. Throws InputError if there are fewer columns.
 void reduce(VectorTable& table, int dims);
 
 /// Returns the embedding vectors in the order of the vocabulary's ids; special ids get zeros. If
-/// the table names its rows, a word gets the row of its name. A word that the table lacks gets the
-/// mean of its parts (don't = do + n't), or of its WordPieces in a table of those, else zeros. If
-/// the table does not name its rows, row k belongs to word k. Throws InputError if there are then
-/// fewer rows than words.
+/// the table's rows have words, a word gets the row with this word; a word without a row gets the
+/// mean of the rows of its parts (don't = do + n't), or of its WordPieces if the table has those,
+/// else zeros. If the rows have no words, row k belongs to word k; then throws InputError if there
+/// are fewer rows than words.
 std::shared_ptr<const WordVectors> vectors_of(const Vocabulary& vocabulary,
                                               const VectorTable& table);
 

@@ -52,8 +52,8 @@ T number_at(std::span<const std::uint8_t> bytes, std::size_t at) {
   bad_input(bytes.name(), "byte " + std::to_string(at), expected, found);
 }
 
-/// Throws InputError unless the file `bytes` has at least at + size bytes. what: description of
-/// these bytes, for the message.
+/// Throws InputError if the file `bytes` ends before offset at + size. what: description of the
+/// bytes from `at` on, for the message.
 void need(const RandomAccessBytes& bytes, std::uint64_t at, std::uint64_t size, const char* what) {
   if (at > bytes.size() || size > bytes.size() - at)
     refuse(bytes, at, std::to_string(size) + " bytes of " + what, "the end of the file");
@@ -311,9 +311,9 @@ void ZipArchive::read_directory(const Directory& directory) {
   }
 }
 
-/// Reads the 64-bit sizes and offsets that the directory entry leaves to its extra field, in the
-/// order of the standard. member: the entry, whose sizes and offset are set. extra: its extra
-/// field.
+/// Reads the 64-bit sizes and offset of a member (ZIP64) from the extra field of its directory
+/// entry. The extra field has, in the standard's order, only those values whose 32-bit field in the
+/// entry is 0xffffffff. member: the entry, with its 32-bit values. extra: its extra field.
 void ZipArchive::read_wide_sizes(Member& member, std::span<const std::uint8_t> extra) const {
   while (extra.size() >= 4) {
     const auto kind = number_at<std::uint16_t>(extra, 0);
