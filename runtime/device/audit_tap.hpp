@@ -11,9 +11,10 @@ namespace cudp {
 struct ReleasedSum {
   std::uint64_t step;
   std::span<const float> sum;  ///< sum of the batch's contributions plus noise, [d]
-  /// Sum of the contributions of the examples that are not canaries, [d], with one number per
-  /// trained parameter. It is not public. But batches are Poisson samples, so the privacy bound
-  /// holds even against an attacker who knows all other examples and which of them were drawn.
+  /// Sum of the contributions of all examples that are not canaries, [d], one number per trained
+  /// parameter. It is secret in practice, but the attacker in an audit may know it: the privacy
+  /// bound of a Poisson-sampled batch holds even against an attacker who knows all other examples,
+  /// and which of them were drawn.
   std::span<const float> ordinary;
   double max_norm;   ///< bound on the L2 norm of one example's contribution to one layer's sum
   double noise_std;  ///< standard deviation of the noise on each number

@@ -14,8 +14,9 @@ constexpr int kMinMajor = 8;  // oldest compute capability that the build has co
 const Backend* cuda_of_tests = nullptr;
 bool is_found_by_tests = false;
 
-/// Returns what an error message states as found in place of a requested CUDA device: none, or a
-/// build without CUDA. devices: the machine's CUDA devices.
+/// Returns the words after "found" in the error message about a CUDA device that was requested but
+/// cannot be used: "none", or that this build has no CUDA backend. devices: the machine's CUDA
+/// devices.
 std::string none_of(const std::vector<DeviceInfo>& devices) {
   return built_with_cuda() || !devices.empty() ? "none" : "a build without the CUDA backend";
 }

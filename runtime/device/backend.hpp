@@ -33,19 +33,19 @@ struct Backend {
   /// share of the work that is done.
   std::function<std::vector<float>(const Dataset& images, int threads, const WorkDone& done)>
       scatter;
-  /// Makes an engine that computes sums for a linear model of two classes, over the whole training
-  /// set or over batches of it. max_examples: public upper bound on the number of examples.
-  /// threads: number of threads, on the CPU only. weights: weights of the two classes.
+  /// Makes an engine that trains a linear model of two classes: it computes sums over the whole
+  /// training set or over batches of it. max_examples: public upper bound on the number of
+  /// examples. threads: number of threads, on the CPU only. weights: weights of the two classes.
   std::function<std::unique_ptr<LinearEngine>(const Dataset& train, Loss loss, double max_examples,
                                               int threads, SignWeights weights)>
       make_linear_engine;
-  /// Name of the way in which the backend computes. Backends with the same name, of the same build,
-  /// compute identical bits at the same precision.
+  /// Name of the backend's arithmetic, e.g. the CPU's SIMD instructions or the kind of GPU.
+  /// Backends with the same name, of the same build, compute identical bits at the same precision.
   std::string arithmetic_name;
-  /// Returns a text that identifies the external libraries (cuBLAS, cuFFT) on which the bits of a
-  /// run's results depend: their versions, and what their choice of kernels may depend on. It is
-  /// part of the run's arithmetic_name. scatters: whether scattering features are computed. Null if
-  /// the backend uses no such library.
+  /// Returns a text that identifies the external libraries (cuBLAS, cuFFT) that affect the bits of
+  /// a run's results: their versions, and the properties of the machine by which they choose their
+  /// kernels. It becomes part of the run's arithmetic_name. scatters: whether scattering features
+  /// are computed. Null if the backend uses no such library.
   std::function<std::string(const Network& network, bool scatters)> library_arithmetic = {};
 };
 
@@ -62,9 +62,9 @@ Backend choose_backend(Device requested, const ReportLine& say = {});
 /// Throws InputError if the user requested CUDA by name and the device cannot be used.
 bool can_use(Device requested, const std::vector<DeviceInfo>& devices);
 
-/// Replaces the machine's CUDA devices by `backend`, in this process, for tests on machines without
-/// a CUDA device. `backend` counts as a single device. It is used if CUDA is requested by name; if
-/// is_found, also if the device is chosen automatically. Null restores the machine's own devices.
+/// For tests on machines without a CUDA device: makes this process see `backend` as the machine's
+/// only CUDA device. It is used if CUDA is requested by name; if is_found, also if the device is
+/// chosen automatically. Null restores the machine's own devices.
 void replace_cuda(const Backend* backend, bool is_found = false);
 
 }  // namespace cudp

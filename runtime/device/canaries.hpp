@@ -11,10 +11,11 @@
 
 namespace cudp {
 
-/// How a step adds the gradients of canaries (examples with a chosen gradient, for audits). If
-/// `clip` is set, they are clipped, after a transform if `inverse` is not null. If `clip` is empty,
-/// importance sampling is used: a drawn canary is accepted or rejected, and an accepted one adds
-/// its gradient divided by the gradient's norm.
+/// Settings that determine how the gradients of canaries (examples with a chosen gradient, for
+/// audits) are added to a step's sum. If `clip` is set, each gradient is clipped, and before that
+/// transformed (coordinate-wise clipping) if `inverse` is not null. If `clip` is not set, the step
+/// uses importance sampling: a drawn canary is accepted or rejected, and an accepted one adds its
+/// gradient divided by the gradient's norm.
 struct CanaryUse {
   std::optional<ClipSettings> clip = {};
   const float* inverse = nullptr;  ///< [numbers of the sum], CoordinateScale's 1 / scale; or null
@@ -52,9 +53,9 @@ class Canaries {
   std::size_t ordinary(std::span<const std::uint32_t> examples) const;
 
   /// Adds the contributions of the canaries among `examples` to `sum`, as integer multiples of the
-  /// grid, the power of two 1 / use.inverse_grid. Returns each canary's gradient norm, and whether
-  /// it was clipped. where: for each parameter its index in `sum`, [d]; null if index and parameter
-  /// number are equal.
+  /// step's grid, 1 / use.inverse_grid. Returns for each of these canaries its gradient norm and
+  /// whether it was clipped. where: index in `sum` of each parameter, [d]; null if it equals the
+  /// parameter's number.
   std::vector<CanaryFacts> add(std::span<const std::uint32_t> examples, const CanaryUse& use,
                                std::int64_t* sum, const std::int32_t* where = nullptr) const;
 

@@ -206,9 +206,10 @@ class CpuEngine final : public Engine {
     update(recipe, step, scalars);
   }
 
-  /// Returns how each gradient of the batch of step number `step` is added: clipped, as accepted by
-  /// importance sampling, or clipped coordinate-wise. scalars: those of the step. inverse_grid: 1 /
-  /// grid, where the grid is the power of two to whose multiples the summands are rounded.
+  /// Returns what workers do with each gradient in a step: clip it; accept or reject it (importance
+  /// sampling); or clip it coordinate-wise. step: the step's number. scalars: those of the step.
+  /// inverse_grid: 1 / grid, where the grid is the power of two to whose multiples contributions
+  /// are rounded.
   GradientUse use_of(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                      float inverse_grid) {
     if (const auto* const clipped = std::get_if<ClippedGradient>(&recipe.contribution))
@@ -220,8 +221,9 @@ class CpuEngine final : public Engine {
                        state_.norms.data(), inverse_grid};
   }
 
-  /// Computes the sum of the contributions of the batch's examples, and writes it to sum_. use: how
-  /// each gradient is added. grid: the power of two to whose multiples the summands are rounded.
+  /// Computes the sum of the contributions of the batch's examples and writes it to sum_, as
+  /// integer multiples of the grid. use: what is done with each gradient. grid: the power of two to
+  /// whose multiples contributions are rounded.
   void add_up(const GradientUse& use, double grid) {
     seen_ = {};
     const std::size_t ordinary = canaries_.ordinary(batch_);
@@ -265,8 +267,9 @@ class CpuEngine final : public Engine {
             .inverse_grid = accepted.inverse_grid};
   }
 
-  /// Computes the sum of the contributions of examples that are not audit canaries, and writes it
-  /// to sum_. examples: indices in *batch_data_. use: how each gradient is added.
+  /// Computes the sum of the contributions of examples with the threads' workers, and writes it to
+  /// sum_. examples: indices in *batch_data_, without audit canaries. use: what is done with each
+  /// gradient.
   void add_by_workers(std::span<const std::uint32_t> examples, const GradientUse& use) {
     const std::size_t chunk = to_size(layout_.chunk);
     const std::size_t n = examples.size();
@@ -302,7 +305,7 @@ class CpuEngine final : public Engine {
   }
 
   /// Adds noise to the sum and writes the result to released_. step: the step's number. scalars:
-  /// those of the step. grid: power of two whose multiples the integers in sum_ count.
+  /// those of the step. grid: power of two; the integers in sum_ are multiples of it.
   void release(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                double grid) {
     const ReleasedValue what = released_sum(step, grid, scalars.noise_std);
@@ -371,8 +374,9 @@ class CpuEngine final : public Engine {
     }
   }
 
-  /// Returns the sum of the batch's contributions in the order of the network's parameters. (sum_
-  /// has the order of the packed weights.) Integers count multiples of the grid, as in sum_.
+  /// Returns the sum of the batch's contributions, reordered from the order of the packed weights,
+  /// as in sum_, to the order of the network's parameters. The integers are multiples of the step's
+  /// grid.
   std::vector<std::int64_t> sums() const {
     std::vector<std::int64_t> all;
     all.reserve(network_.parameter_count);
@@ -413,8 +417,8 @@ class CpuEngine final : public Engine {
     return {settings_.generator, settings_.key.key(), purpose, step};
   }
 
-  /// Replaces this rank's sum, and the statistics that follow it in sum_, with those of all ranks
-  /// together.
+  /// Replaces this rank's sum in sum_, and the step's statistics after it, with the totals over all
+  /// ranks (processes).
   void join() {
     if (settings_.ranks->alone()) return;
     std::int64_t* const words = sum_.data() + layout_.storage.packed;

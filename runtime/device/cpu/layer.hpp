@@ -14,11 +14,10 @@ namespace cudp::cpu {
 class Workspace;
 struct Coordinates;
 
-/// Array to which a layer's gradients are added, in the order of the packed weights
-/// (Storage::packed elements). For the sum over a batch it is `units`: each number of a clipped
-/// gradient is multiplied by inverse_grid, rounded to an integer, and added. For the gradient of a
-/// single example it is `plain`, which is then not null: floats are added without rounding to
-/// integers.
+/// Destination to which a layer adds its gradients: one of two arrays in the order of the packed
+/// weights (Storage::packed elements). `units` is for the sum over a batch: each number of a
+/// clipped gradient is multiplied by inverse_grid, rounded to an integer and added. `plain`, if it
+/// is not null, is for the gradient of a single example: floats are added without rounding.
 struct GradientSum {
   std::int32_t* units = nullptr;
   float inverse_grid = 0.0f;  ///< 1 / grid, a power of two
@@ -74,7 +73,8 @@ struct Storage {
   /// Floats of the second copy of the weights, in the order in which the products that compute
   /// gradients of inputs read them.
   std::int64_t transposed = 0;
-  /// Floats of the parameter gradient of the current example, for layers that store it as a whole.
+  /// Floats for the whole parameter gradient of one example, for layers that store it
+  /// (stores_example_gradient()).
   std::int64_t example_gradient = 0;
   /// Floats per example of the values that layers save in forward() for backward().
   std::int64_t saved = 0;
@@ -107,9 +107,9 @@ struct LayerSite {
   bool passes_codes = false;
 };
 
-/// Layer of the CPU backend. All threads share it, and it does not change; all data of a step is in
-/// each thread's Workspace. A call processes `count` examples from number `first` on, among those
-/// that the thread processes at once.
+/// Layer of the CPU backend. All threads share it, and it does not change; everything that a step
+/// changes is in each thread's Workspace. The two int arguments of a pass are `first` and `count`:
+/// it processes the examples first .. first + count - 1 of those in the workspace.
 class CpuLayer {
  public:
   CpuLayer() = default;
@@ -159,19 +159,19 @@ class CpuLayer {
   /// Returns whether the layer has parameters that are frozen, so constant. gradient() and add()
   /// are then not called.
   bool is_frozen() const { return site_.layer != nullptr && site_.layer->frozen; }
-  /// Returns the index of the layer among the layers with trained parameters. Requires that this
-  /// layer has trained parameters.
+  /// Returns the layer's number among the layers that have trained parameters, counted from 0.
+  /// Requires that this layer has trained parameters.
   int group() const { return site_.layer->group; }
 
   // The passes, in the order in which Worker calls them. A pass writes the padding channels of all
   // pixels that it writes, so that nothing depends on the previous content of an example's memory.
 
   virtual void forward(Workspace& w, int first, int count) const = 0;
-  /// Writes the squared norm of the layer's parameter gradient for each example to w.norm(). If
-  /// w.coordinates is set, that is the norm after the transform of coordinate-wise clipping. Called
-  /// before the layer's own backward(), with one exception: if the layer processes all examples of
-  /// the thread together and adds_by_example() is true, gradient() is called after the backward()
-  /// of all such layers.
+  /// Computes for each example the squared norm of the gradient of the layer's parameters, and
+  /// writes it to w.norm(); with coordinate-wise clipping (w.coordinates is set), that of the
+  /// transformed gradient. Called before the layer's own backward(), with one exception: if the
+  /// layer processes all examples of the thread together and adds_by_example() is true, it is
+  /// called after the backward() of all such layers.
   virtual void gradient(Workspace&, int, int) const {}
   /// Computes the gradient of the loss with respect to the layer's input. Called only if an earlier
   /// layer is trained, or if needs_backward() is true.
@@ -181,10 +181,10 @@ class CpuLayer {
   /// may be NaN.
   virtual void add(Workspace&, int, int, const GradientSum& sum) const { (void)sum; }
 
-  /// Returns the part of the squared gradient norm that is the same for all examples with
-  /// coordinate-wise clipping, which clips (gradient - m) / scale: the sum of (m / scale)^2 over
-  /// the layer's parameters. Returns 0 for layers that compute the norm from the whole gradient and
-  /// do not need this part.
+  /// For coordinate-wise clipping, which clips (gradient - m) / scale: returns the sum of (m /
+  /// scale)^2 over the layer's parameters, the part of the squared norm that is the same for all
+  /// examples. Returns 0 for layers that compute the norm from the whole gradient and do not need
+  /// this part.
   virtual double coordinate_shift(const Coordinates&) const { return 0.0; }
 
  protected:
@@ -214,15 +214,15 @@ struct PackedMatrix {
 
   std::int64_t bias() const { return offset + static_cast<std::int64_t>(rows) * columns; }
   std::int64_t size() const { return static_cast<std::int64_t>(rows + 1) * columns; }
-  /// Reserves space for a matrix and its bias in the packed weights. Records in `storage` the
-  /// offsets of the numbers of the bias, at most `columns` of them; the caller must record those of
-  /// the matrix.
+  /// Reserves space in the packed weights for a matrix of rows x columns floats and a bias after
+  /// it. Records in `storage` where each number of the bias is stored; the caller must do so for
+  /// the matrix. bias: the tensor, of at most `columns` numbers.
   static PackedMatrix reserve(Storage& storage, int rows, int columns, const ParameterTensor& bias);
 };
 
-/// Base class of layers that store the whole parameter gradient of an example. The norm is computed
-/// from the same rounded numbers that are added to the sum later. So errors in these numbers do not
-/// increase the sensitivity.
+/// Base class of layers that store the whole parameter gradient of an example. Its norm is computed
+/// from the same rounded numbers that are later added to the sum, so rounding errors in the
+/// gradient do not increase the sensitivity of the sum.
 class WholeGradientLayer : public CpuLayer {
  public:
   bool stores_example_gradient() const final { return true; }

@@ -9,13 +9,14 @@
 namespace cudp::cpu {
 namespace {
 
-/// Assigns the offset of every number that a worker stores per example: values and gradients of the
-/// edges between layers, numbers saved from forward to backward pass, and packed weights.
+/// Builds the memory layout of a network: assigns an offset to every array that a worker stores per
+/// example (values and gradients of the edges between layers, numbers saved from forward to
+/// backward pass) and to the packed weights.
 ///
 /// Layers up to the last one with runs_per_example() process one example after the other, so that
-/// the example's numbers stay in the first-level cache. The layers after it (from first_together
-/// on) process all examples in flight at once, so that weights are read once for many examples;
-/// only their edges keep the gradients of all these examples.
+/// the example's numbers stay in the first-level cache. The layers after it, from layer number
+/// first_together on, process all examples of a worker at once, so that weights are read once for
+/// many examples; only their edges store the gradients of all these examples.
 class LayoutBuilder {
  public:
   explicit LayoutBuilder(const Network& network) { l_.network = &network; }
@@ -84,9 +85,9 @@ class LayoutBuilder {
     l_.edges.push_back(e);
   }
 
-  /// Assigns the offsets of the gradients with respect to activations. Gradients of the logits, and
-  /// of edges after first_together, are stored for every example in process; all others only for
-  /// the current example.
+  /// Assigns offsets to the gradients with respect to activations. The gradients of the logits, and
+  /// of the edges between layers from first_together on, are stored for all examples that a worker
+  /// processes at once; all others only for the current example.
   void place_gradients() {
     for (std::size_t i = l_.first_together; i < sites_.size(); ++i) {
       l_.edges[sites_[i].in].keeps_gradients = true;
@@ -98,8 +99,9 @@ class LayoutBuilder {
           e.keeps_gradients ? l_.storage.kept_gradients : l_.storage.gradients, e.size());
   }
 
-  /// Lists the ranges of edge e that no layer writes, so that they must be set to zero: the parts
-  /// before the first row of an image, between rows, and after the last one.
+  /// Adds to l_.zeros the parts of edge e's activations that no layer writes, which must therefore
+  /// be set to zero: the numbers before the first row of an image, between rows, and after the last
+  /// row.
   void add_zeros(const CpuEdge& e) {
     const ImageLayout& l = e.layout;
     const auto add = [&](std::int64_t first, std::int64_t end) {

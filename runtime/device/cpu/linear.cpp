@@ -16,8 +16,9 @@ namespace {
 constexpr std::int64_t kRange =
     128;  // tiles of 16 examples that a thread takes at a time: 2,048 examples
 
-/// LinearEngine on the CPU. It keeps all examples as tiles of 16, and copies those of a batch to
-/// other tiles. Threads add integers, so results do not depend on their number.
+/// LinearEngine on the CPU. It stores all examples in tiles of 16 examples, and copies the examples
+/// of a batch to other tiles. Threads add integers, so results do not depend on the number of
+/// threads.
 class CpuLinearEngine final : public LinearEngine {
  public:
   CpuLinearEngine(const Dataset& train, Loss loss, double max_examples, int threads,
@@ -148,8 +149,8 @@ class CpuLinearEngine final : public LinearEngine {
               });
   }
 
-  /// Returns `count` sums. Each adds up the sums of all threads, which are integers below 2^53, so
-  /// that the result is exact in any order, and multiplies by `grid`.
+  /// Returns the totals over all threads of `count` partial sums, multiplied by `grid`. The partial
+  /// sums are integers below 2^53, so adding them as doubles is exact in any order.
   std::vector<double> collect(int count, double grid) const {
     std::vector<double> sums(static_cast<std::size_t>(count), 0.0);
     for (const std::vector<double>& total : totals_)

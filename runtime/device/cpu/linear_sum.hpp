@@ -42,11 +42,11 @@ class LinearSum {
               std::int64_t* sum, Diagnostics* diagnostics);
 
  private:
-  /// Partial sums of the gradients that one thread adds. `units` are 32-bit sums of the current
-  /// group of examples, `totals` 64-bit sums of all groups. Both consist of three arrays, each
-  /// padded to a multiple of 16. The first has the sums of the weights' gradients, [features + 1].
-  /// The second, from first_number_ on, has the sums for features that table rows in compact form
-  /// (CodedRows) store as numbers. The third, from bias_ on, has the sum of the bias's gradient.
+  /// One thread's partial sums of gradients: `units` are 32-bit sums of the current group of
+  /// examples, `totals` 64-bit sums of all earlier groups. Each has three sections, padded to a
+  /// multiple of 16: from index 0 on, the sums for all weights, [features + 1]; from first_number_
+  /// on, the sums for those features that table rows in compact form (CodedRows) store as numbers;
+  /// at bias_, the sum for the bias.
   struct Part {
     AlignedVector<std::int32_t> units;
     AlignedVector<std::int64_t> totals;

@@ -102,9 +102,9 @@ class Worker {
   std::int32_t* units() { return units_.data(); }
 
  private:
-  /// Splits `examples` (indices in the data set) into parts that fit the workspace, and processes
-  /// one part after the other. For each part it sets up the workspace, then calls body(first,
-  /// count): the part has `count` examples, from index `first` of `examples` on.
+  /// Divides `examples` (indices in the data set) into parts that fit the workspace, and processes
+  /// one part after the other: sets up the workspace, then calls body(first, count) for the `count`
+  /// examples that begin at examples[first].
   template <class Body>
   void for_each_part(const Dataset& data, std::span<const std::uint32_t> examples,
                      const Weights& weights, const Body& body);
@@ -141,13 +141,14 @@ class Worker {
   Workspace w_;
   /// Copies of the examples of one call, if their features are in a file.
   FetchedExamples fetched_;
-  /// Indices in the whole data set of the examples that are processed now. If features are in a
-  /// file, Workspace::examples are the indices of these examples in the copy fetched_ instead.
+  /// Indices in the whole data set of the examples that are processed now. They differ from
+  /// Workspace::examples if the features are in a file: that array then has indices in the copy
+  /// fetched_.
   std::span<const std::uint32_t> numbers_;
   AlignedVector<std::int32_t> units_;
   AlignedVector<std::int64_t> totals_;
-  /// Number of examples whose contributions are in units_, the 32-bit sums, and not yet in totals_,
-  /// the 64-bit sums. At a limit, units_ is added to totals_ and set to 0.
+  /// Number of examples whose contributions are in the 32-bit sums units_ but not yet in the 64-bit
+  /// sums totals_. When it reaches a limit, units_ is added to totals_ and set to 0.
   std::size_t in_units_ = 0;
 };
 

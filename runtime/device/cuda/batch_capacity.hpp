@@ -12,15 +12,15 @@
 
 namespace cudp::cuda {
 
-/// Returns a number that the size of a batch with mean `expected` and this variance exceeds with a
-/// probability below 1e-30: the mean plus 12 standard deviations plus 32.
+/// Returns a batch size that is exceeded with a probability below 1e-30: the mean plus 12 standard
+/// deviations plus 32. expected, variance: mean and variance of the batch size.
 inline double max_likely_batch(double expected, double variance) {
   return expected + 12.0 * std::sqrt(variance) + 32.0;
 }
 
 /// Returns the largest batch that a step recorded as a CUDA graph should be able to process
-/// [examples], if each of `examples` examples is drawn with probability at most q. If a batch is
-/// larger, which has a probability below 1e-30, the run fails; no example is left out.
+/// [examples], if each of `examples` examples is drawn with probability at most q. A larger batch
+/// has a probability below 1e-30; the run then fails, and no example is dropped.
 inline std::int64_t capacity_at_rate(double q, std::size_t examples) {
   const double n = static_cast<double>(examples);
   return static_cast<std::int64_t>(
@@ -43,20 +43,16 @@ inline double expected_draw(const Draw& draw, std::size_t examples, std::int64_t
                                                   : static_cast<double>(examples) * rate_of(draw);
 }
 
-/// Returns the largest batch that a step should be able to process when it is first recorded as a
-/// CUDA graph [examples]. draw: how batches are drawn. examples: number of examples in the data
-/// set. expected_batch: with importance sampling, the expected number of accepted examples; 0 if
-/// unknown.
+/// Returns the largest batch that a step can process when it is first recorded as a CUDA graph
+/// [examples]. If a later batch is larger, the step is recorded again before it starts. draw: how
+/// batches are drawn. examples: number of examples in the data set. expected_batch: for importance
+/// sampling, the expected number of accepted examples; 0 if unknown.
 ///
 /// For Poisson sampling and random allocation the result is batch_capacity(), whatever
-/// expected_batch is.
-///
-/// Importance sampling draws about k examples for each one that it accepts, with k the member
-/// `multiple` of its settings (ImportanceRule), if the stored norms add up to the sum that the
-/// settings assume. The result is 4/3 of the expected number of drawn examples, plus a margin. If
-/// expected_batch is 0, the result is large enough for norms that all have their largest value. A
-/// batch that is larger than the result is not started; the step is recorded again for larger
-/// batches.
+/// expected_batch is. Importance sampling draws about k examples for each one that it accepts,
+/// where k is ImportanceRule::multiple, provided that the stored norms add up to the sum that the
+/// rule assumes. The result is then 4/3 of the expected number of drawn examples, plus a margin. If
+/// expected_batch is 0, it is large enough for the case that all norms have their largest value.
 inline std::int64_t first_capacity(const Draw& draw, std::size_t examples, double expected_batch) {
   const auto* const candidates = std::get_if<Candidates>(&draw);
   if (candidates == nullptr) return batch_capacity(draw, examples);

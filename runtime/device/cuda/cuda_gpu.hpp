@@ -130,10 +130,10 @@ class CudaGpu {
     return free;
   }
 
-  /// Allows `kernel`, which has arguments of the types P, to use all shared memory of the device.
-  /// Throws Error if `bytes`, the shared memory of a launch, is more than that. Call it before each
-  /// launch with more than 48 KB of shared memory; it is not enough to call it once, because the
-  /// limit is shared with other users of the same kernel, who may have set a smaller one.
+  /// Allows launches of `kernel` to use as much shared memory as the device has. Throws Error if a
+  /// launch needs more: `bytes`. Call it before every launch with more than 48 KB of shared memory,
+  /// not only once: the limit belongs to the kernel, and another user of the kernel may have
+  /// lowered it. P: types of the kernel's arguments.
   template <class... P>
   void allow_shared(void (*kernel)(P...), std::size_t bytes) {
     cudaFuncAttributes of{};
@@ -191,8 +191,8 @@ class CudaGpu {
   void upload_pinned(void* to, const void* from, std::size_t bytes) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "upload");
   }
-  /// A CUDA event: a point in one of two CUDA streams, that of launches or that of the copies made
-  /// by copy_beside().
+  /// A CUDA event, which marks a point in one of the two CUDA streams: that of kernel launches, or
+  /// that of copies by copy_beside().
   using Mark = UniqueHandle<cudaEvent_t, cudaEventDestroy>;
   /// Returns a new mark (CUDA event) that is not set yet. The first call also creates the CUDA
   /// stream for copies, so call it before copy_beside().
@@ -206,9 +206,9 @@ class CudaGpu {
     check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "create an event");
     return Mark(e);
   }
-  /// Copies from pinned host memory to the device in the CUDA stream for copies, while launches run
-  /// in theirs. The caller must not change `from` before the copy is done: set a mark with
-  /// mark_copies() after this call and wait() for it.
+  /// Copies from pinned host memory to the device in the CUDA stream for copies, so that the copy
+  /// overlaps with launched kernels. The caller must not change `from` until the copy is done: call
+  /// mark_copies() after this call and then wait() for that mark.
   void copy_beside(void* to, const void* from, std::size_t bytes) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, copies_.get()), "upload");
   }
@@ -246,10 +246,10 @@ class CudaGpu {
   /// arguments. s: launch shape.
   template <class... P, class... A>
   void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args);
-  /// Launches a kernel that may begin beside the launch before it, which must be that of a kernel.
-  /// Requires the contract of kernels/common/dependent.cuh. It is an ordinary launch if the device,
-  /// the driver or the code of the kernel is too old, or unless the environment variable
-  /// CUDP_DEPENDENT_LAUNCHES is 1.
+  /// Launches a kernel that may begin before the previous kernel launch has ended (programmatic
+  /// dependent launch). The kernel must follow the rules of kernels/common/dependent.cuh. It is an
+  /// ordinary launch if the device, the driver or the kernel's code does not support this, or
+  /// unless the environment variable CUDP_DEPENDENT_LAUNCHES is 1.
   template <class... P, class... A>
   void launch_dependent(const char* name, void (*kernel)(P...), const LaunchShape& s,
                         const A&... args);
@@ -332,8 +332,8 @@ class CudaGpu {
           "transform");
   }
 
-  /// Sets *a.total to the sum of stored gradient norms that `a` describes, with the CUB library if
-  /// the build has it. Must not be called inside record().
+  /// Computes the sum of stored gradient norms that `a` describes and writes it to *a.total. Uses
+  /// the CUB library if the build has it. Must not be called inside record().
   void total_norms(const NormTotal& a);
 
   /// Returns the properties of this device that ranks (processes) exchange to decide whether their
@@ -365,10 +365,10 @@ class CudaGpu {
     nccl_->sum(words, n, stream_.get());
   }
 
-  /// An executable CUDA graph. record() captures the launches of `work` in it without running them;
-  /// replay() runs them. `work` may launch kernels and clear memory, but not allocate, upload or
-  /// download. It is called twice: the first call only loads the kernels, because drivers before
-  /// CUDA 12.3 cannot load them during a capture.
+  /// An executable CUDA graph. record(work) calls `work` and captures its launches without running
+  /// them; replay() runs them. `work` may launch kernels and clear memory, but must not allocate,
+  /// upload or download. It is called twice: the first call only loads the kernels, because drivers
+  /// before CUDA 12.3 cannot load them during a capture.
   using Recording = UniqueHandle<cudaGraphExec_t, cudaGraphExecDestroy>;
   Recording record(const std::function<void()>& work) {
     load(work);
@@ -390,9 +390,9 @@ class CudaGpu {
   void replay(const Recording& r) { check(cudaGraphLaunch(r.get(), stream_.get()), "replay"); }
 
  private:
-  /// Waits until the work of the CUDA stream is done, if ranks (processes) use NCCL; otherwise does
-  /// nothing. Throws Error if a rank has failed; without this check the stream would wait for that
-  /// rank for ever.
+  /// If ranks (processes) add up sums with NCCL: waits until the work in the CUDA stream is done,
+  /// and throws Error if a rank has failed. Without this check, the host would wait for the failed
+  /// rank for ever. Does nothing without NCCL.
   void settle() {
     if (nccl_ == nullptr) return;
     nccl_->wait([this] {

@@ -19,9 +19,9 @@ SumScale scale_of(const StepRecipe& recipe, float clip_norm) {
   return sum_scale(clip_norm, grid);
 }
 
-/// Divides the steps into submissions of at most position.max_steps() steps, and calls body(steps
-/// of the submission) for one after another, with cursor.first set to the number of its first step.
-/// steps: all steps, in order.
+/// Divides `steps`, all steps in order, into submissions of at most position.max_steps() steps. For
+/// each submission, sets cursor.first to the number of its first step and calls body(the
+/// submission's steps).
 template <class Body>
 void for_each_submission(const RunPosition& position, StepCursor& cursor,
                          std::span<ListedStep> steps, const Body& body) {
@@ -32,9 +32,10 @@ void for_each_submission(const RunPosition& position, StepCursor& cursor,
   }
 }
 
-/// Returns whether the noise of a step is in the range of rounded_normals() at every clipping norm
-/// that the rule may choose (2^20 to 2^21 grid steps). If not, the host must update the norm and
-/// check the noise of each step.
+/// Returns whether rounded_normals() can draw the noise of a step at every clipping norm that the
+/// rule may choose. (A clipping norm is 2^20 to 2^21 grid steps, which bounds the noise's standard
+/// deviation in grid steps.) If not, the host must update the clipping norm itself, and check the
+/// noise of each step.
 bool has_noise_in_range(const ClipRule& rule) {
   const double s = rule.noise_multiplier * rule.sensitivity;
   return s * kMinUnits >= kMinRoundedNormalS &&

@@ -34,9 +34,10 @@ class DeviceEngine final : public Engine {
   void run(const StepRecipe& recipe, std::uint64_t first,
            std::span<const StepScalars> scalars) override;
   /// Runs scalars.size() steps, from number `first` on, with an adaptive clipping norm. The device
-  /// computes the clipping norm of each next step itself, so the host need not wait for every step.
-  /// rule: how the clipping norm is adapted. clip: clipping norm of the first step. scalars,
-  /// count_noise: for each step its scalars and the noise of its count of unclipped gradients.
+  /// computes the clipping norm of the next step itself, so that the host need not wait after every
+  /// step. rule: how the clipping norm is adapted. clip: clipping norm of the first step. scalars:
+  /// those of each step. count_noise: for each step, the noise that is added to its count of
+  /// unclipped gradients.
   FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
                               std::span<const StepScalars> scalars, const ClipRule& rule,
                               float clip, std::span<const std::int64_t> count_noise) override;

@@ -82,9 +82,9 @@ void add_plan(const DeviceLimits& limits, const std::array<Activate, 4>& functio
 
 /// Returns the fused kernels for networks with exactly the layers of N, which has convolutions,
 /// that fit the device; none if `net` is another network. has_bytes: whether N's features may be
-/// bytes, for which there are extra kernels. transforms: whether the kernels add transformed
-/// gradients. There are fewer of these, because such sums read more numbers than they multiply.
-/// limits: those of the device. precision: that of the matrix products.
+/// bytes, for which there are additional kernels. transforms: whether the kernels add transformed
+/// gradients; fewer kernels support this, because it needs more memory accesses. limits: those of
+/// the device. precision: that of the matrix products.
 template <class N, bool has_bytes, bool transforms>
 std::vector<FusedKernel> tensor_kernels_of(const Network& net, const DeviceLimits& limits,
                                            Precision precision) {
@@ -138,10 +138,11 @@ bool matches(const Network& net, const fused::TextLayers& want,
   return true;
 }
 
-/// Returns the fused kernels for the network for texts N, the one for the smallest group of texts
-/// per block first; none if `net` is another network. Groups have 1, 2, 4, ... texts, because a
-/// group of three would need more than one block of random words. transforms: whether the kernels
-/// add transformed gradients. limits: those of the device. precision: that of the matrix products.
+/// Returns the fused kernels for the network for texts N, in the order of the number of texts that
+/// a thread block processes at once (1, 2, 4, ...); none if `net` is another network. There is none
+/// for three texts, because it would need more than one block of random words. transforms: whether
+/// the kernels add transformed gradients. limits: those of the device. precision: that of the
+/// matrix products.
 template <class N, bool transforms>
 std::vector<FusedKernel> text_kernels_of(const Network& net, const DeviceLimits& limits,
                                          Precision precision) {

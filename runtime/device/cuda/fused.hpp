@@ -17,9 +17,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Describes the packed copy of the parameters that a fused kernel reads: the position of each
-/// parameter (places), the initial content (image), and the distance between the two fp16 numbers
-/// that make up a weight (low).
+/// Layout of the packed copy of the parameters that a fused kernel reads. Members: `places`, the
+/// position of each parameter in the copy; `image`, the initial content; `low`, the distance
+/// between the two fp16 numbers whose sum is a weight.
 struct FusedPacking {
   std::vector<PackedPlace> (*places)() = nullptr;
   std::vector<unsigned char> (*image)() = nullptr;
@@ -43,8 +43,8 @@ struct FusedKernel {
 
   bool weighs_classes() const { return dense.tile > 0; }
   bool has_tensor_cores() const { return packing.places != nullptr || places > 0; }
-  /// Returns the number of consecutive examples that a thread block is assigned before the next
-  /// block gets its own.
+  /// Returns the number of consecutive examples that are assigned to one thread block before the
+  /// next block gets its examples.
   int stripe() const { return dense.tile > 0 ? kTileExamples : 1; }
   bool takes(const DeviceData& data) const {
     return !wants_bytes || (data.bytes != nullptr && data.shift == 0.0f);
@@ -72,8 +72,8 @@ std::vector<FusedKernel> dense_kernels_for(const Network& net, const DeviceLimit
 Precision device_precision(const Network& net, const DeviceLimits& limits, Precision requested,
                            bool transforms = false);
 
-/// Computes sums of gradients, logits and gradient norms of a network by fused kernels. d is the
-/// number of trained parameters.
+/// Computes the three results of a network for which fused kernels exist: sums of gradients, logits
+/// and gradient norms. d is the number of trained parameters.
 class FusedNetwork {
  public:
   /// kernels: at least one kernel, for all tasks except sums of transformed gradients. transformed:
@@ -105,25 +105,25 @@ class FusedNetwork {
   };
 
   /// Computes the sum of the clipped gradients of the drawn examples, as integer multiples of the
-  /// sum's grid (drawn.scale), and the sums of their losses and norms. Adds a part of these sums to
-  /// fixed [d] and *tally, and returns the other part as partial sums, which the caller must add to
+  /// sum's grid (drawn.scale), and the sums of their losses and norms. One part of these sums is
+  /// added to fixed [d] and *tally. The other part is returned as partial sums; the caller must add
   /// them. clip: clip settings.
   Unfinished sum_clipped(const Drawn& drawn, const ClippedGradient& clip, FixedPoint* fixed,
                          Tally* tally);
 
   /// Computes the sum of the drawn examples' gradients, each transformed (coordinate-wise clipping,
-  /// AdaCliP) and then clipped, and the sums of their losses and norms. Adds a part of these sums
-  /// to fixed [d] and *tally, and returns the other part as partial sums, which the caller must add
-  /// to them. transform: arrays with m and 1 / scale of each parameter.
+  /// AdaCliP) and then clipped, and the sums of their losses and norms. One part of these sums is
+  /// added to fixed [d] and *tally. The other part is returned as partial sums; the caller must add
+  /// them. transform: arrays with m and 1 / scale of each parameter.
   Unfinished sum_transformed(const Drawn& drawn, const Transform& transform, FixedPoint* fixed,
                              Tally* tally);
 
   /// Importance sampling: accepts or rejects each drawn example. Computes the sum of the accepted
-  /// gradients, each divided by its norm, and the sums of losses and norms. Adds a part of these
-  /// sums to fixed [d] and *tally, and returns the other part as partial sums, which the caller
-  /// must add to them. norms: stored gradient norm of each example of the data set; those of the
-  /// drawn examples are replaced with the current norms. accept: settings of importance sampling,
-  /// and the random stream that decides.
+  /// gradients, each divided by its norm, and the sums of losses and norms. One part of these sums
+  /// is added to fixed [d] and *tally. The other part is returned as partial sums; the caller must
+  /// add them. norms: stored gradient norm of each example of the data set; those of the drawn
+  /// examples are replaced with the current norms. accept: settings of importance sampling, and the
+  /// random stream that decides.
   Unfinished sum_accepted(const Drawn& drawn, const FusedAcceptance& accept, float* norms,
                           FixedPoint* fixed, Tally* tally);
 
@@ -151,15 +151,14 @@ class FusedNetwork {
   Unfinished sum(const std::vector<FusedKernel>& kernels, FusedSum args, const Drawn& drawn,
                  FixedPoint* fixed, Tally* tally);
 
-  /// Returns the kernel that is expected to be the fastest among those of `kernels` that accept the
-  /// data. examples: expected number of examples of a launch. data: the examples on the device.
+  /// Returns the kernel of `kernels` that can read the features of `data` and is expected to be the
+  /// fastest. examples: expected number of examples of a launch.
   const FusedKernel& choose(const std::vector<FusedKernel>& kernels, const DeviceData& data,
                             double examples) const;
   void launch_kernel(const char* name, const FusedKernel& kernel, FusedSum args);
 
-  /// Returns the kernel arguments that are the same for every launch of a task; all other members
-  /// are not set. task: what the launch computes. parameters: [d], those of the network, in device
-  /// memory.
+  /// Returns kernel arguments with those members set that are the same for every launch of a task.
+  /// task: what the launch computes. parameters: [d], those of the network, in device memory.
   FusedSum args_of(FusedTask task, const DeviceData& data, const float* parameters) const;
 
   Gpu& gpu_;

@@ -19,8 +19,9 @@ template <class Args>
 void launch(Gpu& gpu, const char* name, void (*kernel)(Args), const Args& args) {
   launch(gpu, name, kernel, launch_shape(args), args);
 }
-/// Launches a kernel in the same way, but allows it to begin beside the launch before it, its
-/// primary, which must be that of a kernel. Requires the contract of kernels/common/dependent.cuh.
+/// Launches a kernel with the launch shape that launch_shape(args) chooses, and allows it to begin
+/// before the previous launch, which must be a kernel too, has ended (programmatic dependent
+/// launch). The kernel must follow the rules of kernels/common/dependent.cuh.
 template <class Args>
 void launch_dependent(Gpu& gpu, const char* name, void (*kernel)(Args), const Args& args) {
   validate(args);

@@ -54,15 +54,15 @@ class CudaLayer {
   // If a layer's passes have an epilogue (kernels/layers/epilogue.hpp), an adjacent activation is
   // computed in that epilogue.
 
-  /// Whether forward() can also apply an activation function to the layer's output, so that the
-  /// activation layer after it has nothing to do.
+  /// Whether forward() can also apply the activation function of the layer after this one to its
+  /// output, so that no kernel is launched for that activation layer.
   virtual bool takes_output_function(const NetworkLayer&, const LayoutChoices&,
                                      const Activate&) const {
     return false;
   }
   virtual void take_output_function(const Activate&) {}
   /// Whether backward() can also multiply the gradient of the layer's input by the derivative of
-  /// the activation before this layer, so that the activation layer has nothing to do.
+  /// the activation layer before this one, so that no kernel is launched for that activation layer.
   virtual bool takes_input_function(const NetworkLayer&, const LayoutChoices&) const {
     return false;
   }
@@ -76,8 +76,8 @@ class CudaLayer {
   // Values that tensor cores multiply are rounded to TF32 once, when they are stored; see
   // round_edges in layout.cpp.
 
-  /// Whether forward() and backward() need the layer's input, and the gradient of its output, to be
-  /// rounded to TF32 in memory.
+  /// Whether the kernels of forward() and backward() require that the layer's input, and the
+  /// gradient of its output, have been rounded to TF32 when they were written to memory.
   virtual bool reads_rounded(const NetworkLayer&, const LayoutChoices&) const { return false; }
   /// Whether forward() can round the layer's output to TF32 when it writes it.
   virtual bool rounds_output(const NetworkLayer&, const LayoutChoices&) const { return false; }
@@ -89,10 +89,10 @@ class CudaLayer {
   virtual bool writes_output() const { return true; }
   virtual bool writes_input_gradient() const { return true; }
 
-  /// Adds the layer to the list of layers whose shift is computed whenever m and scale change.
-  /// Coordinate-wise clipping clips (gradient - m) / scale; the shift is the squared norm of m /
-  /// scale over the layer's parameters. The default is for layers whose gradient() does not need
-  /// it, and adds nothing.
+  /// For coordinate-wise clipping, which clips (gradient - m) / scale: adds the layer to the list
+  /// of layers whose shift is computed whenever m or scale changes. A layer's shift is the squared
+  /// norm of m / scale over its parameters. By default the layer is not added, because its
+  /// gradient() does not need it.
   virtual void note_shift(LayerShifts&) const {}
 
   void lay_out(const CudaSite& site, const LayoutChoices& choices, CudaStorage& storage) {
@@ -140,7 +140,7 @@ class CudaLayer {
   const NetworkLayer& layer() const { return *site_.layer; }
   int group() const { return site_.layer->group; }
   /// Reserves n partial sums of the squared norm of the layer's gradient, and returns the index of
-  /// the first. If the layer is frozen, these partial sums are written but never read.
+  /// the first one. If the layer is frozen, they are in memory that is written but never read.
   std::int32_t reserve_parts(CudaStorage& s, int n) const {
     return is_frozen() ? s.reserve_unread_parts(n) : s.reserve_parts(n);
   }

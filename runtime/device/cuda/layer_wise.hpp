@@ -17,11 +17,11 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// because kernels use the grid dimension z for the example.
 inline constexpr std::int64_t kMaxInFlight = 32768;
 
-/// Returns the number of examples to process at a time (the size of a micro-batch), a multiple of
-/// CudaLayout::example_group(). If the user chose a number (chosen > 0), that is used. Otherwise
-/// the result is the larger of two numbers. The first is what fits into a quarter of a gibibyte, or
-/// 4096 if that is more, but at most what fits into a gibibyte. The second is `wanted`, the number
-/// of examples of a step, but at most what fits into a quarter of the device's `memory` [bytes].
+/// Returns the size of a micro-batch, the number of examples that are processed at once: a multiple
+/// of CudaLayout::example_group(). It is `chosen` if the user chose a number (chosen > 0).
+/// Otherwise it is the larger of two numbers: (1) as many examples as fit into 256 MiB, but at
+/// least 4096, and at most as many as fit into 1 GiB; (2) `wanted`, the number of examples of a
+/// step, but at most as many as fit into a quarter of `memory`, the device's memory [bytes].
 /// layout: memory layout of the network.
 std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
                                 std::size_t memory, std::int64_t wanted);
@@ -32,8 +32,9 @@ std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout
 /// transformed gradients.
 enum class Weighted { factors, loss };
 
-/// Computes a network layer by layer, for one micro-batch after another. It has the memory of a
-/// micro-batch's activations and gradients. d is the number of trained parameters.
+/// Computes a network layer by layer, for one micro-batch (a part of the batch) after another. Owns
+/// the memory for the activations and gradients of a micro-batch. d is the number of trained
+/// parameters.
 class LayerWiseNetwork {
  public:
   /// micro_batch: largest number of examples that are processed at once, or 0 to choose it
@@ -43,9 +44,8 @@ class LayerWiseNetwork {
   LayerWiseNetwork(Gpu& gpu, const Network& network, int micro_batch, const LayoutChoices& choices,
                    std::function<void(const std::string&)> say = {}, bool has_weights = false);
 
-  /// Allocates memory for micro-batches whose size is chosen for steps of `wanted` examples.
-  /// Returns whether the address of any array has changed; if so, CUDA graphs must be recorded
-  /// again.
+  /// Allocates memory for micro-batches of a size that suits steps of `wanted` examples. Returns
+  /// whether the address of any array has changed; if so, CUDA graphs must be recorded again.
   bool reserve(std::int64_t wanted);
 
   /// Returns the largest number of examples of a micro-batch; 0 before reserve().

@@ -55,18 +55,19 @@ void fold_activations(CudaLayout& layout, const std::vector<NetworkLayer>& netwo
   }
 }
 
-/// Formats (fp32, or rounded to TF32) in which a layer stores its output and the gradient of its
-/// input.
+/// Number formats (fp32, or rounded to TF32) in which a layer stores two arrays: its output, and
+/// the gradient of its input.
 struct Stored {
   Precision output_as = Precision::fp32;
   Precision input_gradient_as = Precision::fp32;
 };
 
-/// Decides where values and gradients that tensor cores multiply are rounded to TF32: in the layer
-/// that writes them last, if it can round; the `as` members of the edge and of the layer record
-/// this. Otherwise each reader rounds them on every load. Returns the formats that each layer
-/// stores. layout: the network's memory layout, which is changed. edges: those of each layer.
-/// choices: how layers are computed. network_layers: the layers of the network.
+/// Decides which layer rounds the values and gradients that tensor cores multiply to TF32. If the
+/// layer that writes an array last can round, it does so, and the members `as` of the edge and of
+/// the layer record this; otherwise every layer that reads the array rounds it on each load.
+/// Returns the formats in which each layer stores its output and input gradient. layout: the
+/// network's memory layout, which is changed. edges: those of each layer. choices: how layers are
+/// computed. network_layers: the layers of the network.
 std::vector<Stored> round_edges(CudaLayout& layout, const std::vector<NetworkLayer>& network_layers,
                                 const std::vector<LayerEdges>& edges,
                                 const LayoutChoices& choices) {

@@ -18,7 +18,8 @@ struct CudaLayout {
   CudaStorage storage;
   Precision loss_gradient_as = Precision::fp32;  ///< whether the loss's gradient is rounded to TF32
 
-  /// Returns the number of which the size of a micro-batch must be a multiple [examples].
+  /// Returns the granularity of micro-batches: the number of examples of a micro-batch must be a
+  /// multiple of it.
   int example_group() const {
     static_assert(kSlab % kExampleGroup == 0);
     return storage.uses_blas ? kSlab : kExampleGroup;

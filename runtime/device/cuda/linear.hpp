@@ -17,8 +17,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// LinearEngine on a CUDA device, whose memory keeps the training set. Numbers that are added are
-/// integers, so the order of additions does not affect a result.
+/// LinearEngine on a CUDA device. Keeps the training set in device memory. It adds integers, so the
+/// order of additions does not affect a result.
 class DeviceLinear final : public LinearEngine {
  public:
   /// Copies the training set to the device; `train` is not needed afterwards. max_examples: public
@@ -65,8 +65,8 @@ class DeviceLinear final : public LinearEngine {
   static float inverse_of(double grid);
 
   void clear_totals(std::size_t count);
-  /// Returns the first `count` sums that the device computed, converted to double: the device's
-  /// integers, below 2^53 and so exact, times the grid.
+  /// Returns the first `count` sums that the device computed as integers, multiplied by the grid
+  /// and converted to double. The integers are below 2^53, so the conversion is exact.
   std::vector<double> collected(std::size_t count, double grid) const;
 
   Gpu gpu_;

@@ -77,8 +77,8 @@ class MicroBatch {
     }
   }
 
-  /// Returns the largest number of examples for which a 32-bit offset reaches every element of each
-  /// array. edges, storage: sizes of the arrays.
+  /// Returns the largest number of examples of a micro-batch for which 32-bit offsets reach every
+  /// element of its arrays. edges, storage: determine the sizes of the arrays.
   static std::int64_t max_capacity(const std::vector<CudaEdge>& edges, const CudaStorage& storage) {
     std::int64_t floats = std::max<std::int64_t>(
         {1, storage.saved, storage.example_gradients, storage.parts() + storage.unread_parts,

@@ -135,8 +135,9 @@ void NcclRanks::settle(NcclResult result, const char* what, std::chrono::millise
   }
 }
 
-/// Aborts NCCL's work after a failure. The work on the device ends at once. NCCL's memory is freed
-/// only after the last recorded CUDA graph that uses it is gone; another thread waits for that.
+/// Aborts NCCL's work after a failure, so that its work on the device ends at once. NCCL's memory
+/// must be kept until the last recorded CUDA graph that uses it has been destroyed; another thread
+/// waits for that and then frees it.
 void NcclRanks::abort_communicator() noexcept {
   NcclCommunicator* const of = std::exchange(communicator_, nullptr);
   if (of == nullptr) return;

@@ -14,7 +14,7 @@
 
 namespace cudp::cuda {
 
-/// The result codes of NCCL (ncclResult_t) that this code treats differently from others.
+/// Result codes of NCCL (ncclResult_t) with a meaning for this code; every other code is an error.
 enum class NcclResult : int { success = 0, in_progress = 7 };
 /// Identifier of a group of ranks (processes), with the same layout as NCCL's ncclUniqueId.
 struct NcclId {

@@ -20,18 +20,18 @@ inline std::int32_t narrow(std::int64_t n) {
   return static_cast<std::int32_t>(n);
 }
 
-/// Maps an index along one dimension of a matrix to an offset in memory. It is an Axis
-/// (kernels/products/tile.hpp) for which no device addresses are known yet: `table` is an offset in
-/// CudaStorage::tables instead of an address; -1 means that there is no table.
+/// Maps an index along one dimension of a matrix to an offset in memory. It becomes an Axis
+/// (kernels/products/tile.hpp) once device memory is allocated; until then, `table` is an offset in
+/// CudaStorage::tables instead of an address, or -1 if there is no table.
 struct AxisPlan {
   std::int64_t table = -1;
   std::int32_t period = 0;
   std::int32_t outer = 0;
   std::int32_t inner = 1;
 };
-/// How a product finds the elements of one of its two matrices: `line` maps the index of a row or
-/// column of the result to an offset, `term` the index of a summand. It is a Factor
-/// (kernels/products/tile.hpp) without addresses.
+/// Describes where a matrix product finds the elements of one of its two matrices. It becomes a
+/// Factor (kernels/products/tile.hpp) once device memory is allocated. `line` maps the index of a
+/// row or column of the result to an offset, `term` the index of a summand.
 struct FactorPlan {
   AxisPlan line;
   AxisPlan term;
@@ -70,10 +70,10 @@ struct ProductPlan {
 };
 
 /// Describes a copy of a weight matrix that is made before each step: rounded to TF32, and in the
-/// order in which the kernel of a product reads it. If keeps_order is set, the copy is rounded but
-/// keeps its order. A matrix with keeps_order is copied only if others must be copied anyway,
-/// because a single launch makes all copies; otherwise the product rounds the weights each time it
-/// reads them.
+/// order in which the kernel of a product reads it; if keeps_order is set, in the original order. A
+/// copy with keeps_order is not worth a launch of its own: it is made only if other matrices must
+/// be copied too, because one launch makes all copies. Without it, the product rounds weights on
+/// every load.
 struct PackPlan {
   FactorPlan weight;
   std::int64_t weight_at = 0;  ///< offset in the parameters
@@ -103,10 +103,10 @@ inline constexpr std::int64_t kLargeDense = 1 << 20;
 /// number of examples.
 inline constexpr int kSlab = 256;
 
-/// Minimum number of rows (inputs; in a convolution channels times kernel positions) and of columns
-/// (outputs or output channels) of a weight matrix for which tensor cores are used if TF32 is
-/// requested. With fewer, most of a block's tile would be padding. The value was not chosen by
-/// measurement.
+/// Minimum number of rows (inputs; for a convolution, channels times kernel positions) and of
+/// columns (outputs or output channels) of a weight matrix for which tensor cores are used if TF32
+/// is requested. With fewer, most of the work of a thread block would be padding. The value was not
+/// chosen by measurement.
 inline constexpr int kMinTensorSide = 16;
 
 /// Returns the shared memory that one block may use to compute a convolution from patches, parts of
@@ -121,9 +121,9 @@ inline std::size_t patch_shared_bytes(const DeviceLimits& limits) {
 struct CudaEdge {
   std::size_t number = 0;
   Planes value;  ///< its border is the padding of the convolution that reads it
-  /// Layout of the gradients. It has a border of zeros if a convolution wrote the activations: such
-  /// a layer computes the gradient of its own input from these gradients, and its kernel reads
-  /// beyond the image's edge.
+  /// Layout of the gradients in memory. They have a border of zeros if a convolution wrote the
+  /// activations, because that convolution computes the gradient of its own input from them, and
+  /// its kernel reads beyond the image's edge.
   Planes gradient;
   bool has_gradient = false;
   /// Precision to which the activations are rounded when they are written: TF32 if a layer
@@ -153,8 +153,8 @@ struct LayoutChoices {
 /// read. Each layer reserves its own part.
 struct CudaStorage {
   std::vector<std::int32_t> tables;
-  /// [groups + 1], index of the first partial sum of each trained layer, as device::Clip takes
-  /// them.
+  /// [groups + 1], for each trained layer the index of its first partial sum, and at the end the
+  /// number of all partial sums. Passed to the kernel with the arguments device::Clip.
   std::vector<std::int32_t> group_parts{0};
   std::int64_t saved = 0;  ///< floats per example that forward() saves for backward()
   /// Number of floats per example for the parameter gradients of layers that store an example's
@@ -175,13 +175,13 @@ struct CudaStorage {
   /// together.
   std::int32_t parts() const { return group_parts.back(); }
   /// Reserves n partial sums for the squared norm of the next layer with parameters, and returns
-  /// the index of the first. Call once per such layer.
+  /// the index of the first one. Call it once per such layer, in the order of the layers.
   std::int32_t reserve_parts(int n) {
     group_parts.push_back(parts() + n);
     return group_parts[group_parts.size() - 2];
   }
-  /// Result of reserve_unread_parts(): index of partial sums that no kernel reads, those of frozen
-  /// layers. All of these share the same memory.
+  /// Index that reserve_unread_parts() returns: it stands for the partial sums of all frozen
+  /// layers, which share the same memory and are never read.
   static constexpr std::int32_t kUnreadParts = -1;
   std::int32_t unread_parts = 0;  ///< largest number of such partial sums of a layer
   std::int32_t reserve_unread_parts(int n) {

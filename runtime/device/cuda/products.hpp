@@ -14,10 +14,10 @@
 namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Function pointers of the kernels of matrix products. A table of type Tiled is indexed by the
-/// Precision, then by the number of columns of a block's tile (3 choices). A table of type Patched
-/// is indexed by the number of columns of a block's part of a convolution. The norm and the sum of
-/// a layer's gradient must use the same precision and the same tile, so that both use identical
-/// bits.
+/// Precision, then by the width of the result's tile that a block computes (3 choices). A table of
+/// type Patched is indexed by the number of output channels that a block computes. The norm and the
+/// sum of a layer's gradient must use kernels of the same precision and tile, so that both see
+/// identical bits.
 struct ProductKernels {
   template <class Args>
   using Kernel = void (*)(Args);

@@ -136,26 +136,28 @@ class CpuConv2d final : public WholeGradientLayer {
   Conv2d layer_;
   PackedMatrix weight_;
   std::int64_t transposed_ = 0;
-  /// For each row of the packed weights (a kernel position and an input channel): offset of the
-  /// input that it multiplies, from the first input pixel under the kernel.
+  /// Table with one entry per row of the packed weights, i.e. per kernel position and input
+  /// channel: offset of the input that this row multiplies, from the first input pixel under the
+  /// kernel.
   std::vector<std::int32_t> input_of_row_;
-  /// For each row of the weights (a kernel position and an input channel): its offset in the packed
-  /// weights.
+  /// Table with one entry per row of the weights, i.e. per kernel position and input channel:
+  /// offset of the row in the packed weights.
   std::vector<std::int32_t> weight_of_row_;
-  /// For each output pixel: offset in the input of the first pixel under the kernel.
+  /// Table with one entry per output pixel: offset in the input of the first pixel under the
+  /// kernel.
   std::vector<std::int32_t> in_pixel_;
   std::vector<std::int32_t> out_pixel_;  ///< [output pixel], offset in the output
-  /// For each kernel position and block of 16 input channels: offset of the block from the first
-  /// input pixel under the kernel.
+  /// Table with one entry per kernel position and block of 16 input channels: offset of this block
+  /// from the first input pixel under the kernel.
   std::vector<std::int32_t> input_block_;
-  /// For the product that computes outputs: the offsets of the two factors of each summand of an
-  /// output. There is one summand per row of the weights.
+  /// Table for the matrix product that computes outputs: offsets of the two factors of each summand
+  /// of an output. There is one summand per row of the weights.
   std::vector<GemmStep> forward_steps_;
-  /// For the product that computes weight gradients: the offsets of the two factors of each summand
-  /// of a weight's gradient. There is one summand per output pixel.
+  /// Table for the matrix product that computes weight gradients: offsets of the two factors of
+  /// each summand of a weight's gradient. There is one summand per output pixel.
   std::vector<GemmStep> gradient_steps_;
-  /// For the product that computes input gradients: the offsets of the two factors of each summand
-  /// of an input's gradient. There is one summand per output channel.
+  /// Table for the matrix product that computes input gradients: offsets of the two factors of each
+  /// summand of an input's gradient. There is one summand per output channel.
   std::vector<GemmStep> input_steps_;
 };
 

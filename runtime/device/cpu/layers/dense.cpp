@@ -13,8 +13,8 @@ namespace {
 const std::uint8_t* row_of(const CodedRows& rows, std::uint32_t example) {
   return rows.rows + rows.row_bytes * example;
 }
-/// Returns number k of a stored row of a table (CodedRows). The numbers are followed by the row's
-/// |x|^2, so k = number of numbers returns that.
+/// Returns number k of a table row in compact form (CodedRows). After the row's numbers the record
+/// has the squared norm |x|^2 of the row, which is returned if k is the count of numbers.
 float number_of(const std::uint8_t* row, int k) {
   float x = 0.0f;
   std::memcpy(&x, row + 4 * static_cast<std::ptrdiff_t>(k), sizeof x);
@@ -173,8 +173,9 @@ class CpuDense final : public CpuLayer {
 
  private:
   /// Multiplies dy of example e, the gradient of the layer's output, by `scale`. in_units: whether
-  /// sums are integers that count multiples of a grid. If so, no product x dy may exceed 2^22,
-  /// which correct norms ensure; a clamp ensures it for any norms. w: the thread's workspace.
+  /// gradients are summed as integer multiples of a grid. Then every product of x and dy must stay
+  /// below 2^22 grid steps; correct norms guarantee this, and dy is clamped so that it holds for
+  /// wrong ones too. w: the thread's workspace.
   void weigh(Workspace& w, int e, float scale, bool in_units) const {
     float* const dy = result_gradient(w, e);
     constexpr auto kMaxDerivative = static_cast<float>(0.75 * kMaxUnits);
@@ -200,10 +201,10 @@ class CpuDense final : public CpuLayer {
     for (int o = 0; o < outputs_; ++o) input_steps_.push_back({o, narrow(o * x.size())});
   }
 
-  /// Appends the next row of the weights to the tables that the products read (input_of_row_,
-  /// weight_of_row_, forward_steps_), and records where its weights are stored in `s`. The row's
-  /// input is at offset `at` in the activations, and has the index `pixel` in PyTorch's order of
-  /// inputs.
+  /// Adds a row of weights, that of the next input, to the tables that the matrix products read
+  /// (input_of_row_, weight_of_row_, forward_steps_), and records in `s` where its weights are
+  /// stored. at: offset of the input in the activations. pixel: index of the input in PyTorch's
+  /// order.
   void place_input(Storage& s, std::int64_t at, std::int64_t pixel) {
     const auto row = static_cast<std::int64_t>(input_of_row_.size());
     input_of_row_.push_back(narrow(at));
@@ -218,10 +219,10 @@ class CpuDense final : public CpuLayer {
     }
   }
 
-  /// Computes, for the examples first .. first + count - 1 of those in flight, the squared norm of
-  /// the transformed gradient, |(x dy' - m) / scale|^2, as a quadratic form in dy. Its coefficients
-  /// are two matrix products: x^2 with 1 / scale^2, and x with m / scale^2 (see dense_square). w:
-  /// the thread's workspace.
+  /// Computes for the examples first .. first + count - 1 of the workspace the squared norm of the
+  /// transformed gradient, |(x dy' - m) / scale|^2 (coordinate-wise clipping). It is a quadratic
+  /// form in dy whose coefficients are two matrix products: x^2 with 1 / scale^2, and x with m /
+  /// scale^2 (see dense_square). w: the thread's workspace.
   void transformed_squares(Workspace& w, int first, int count) const {
     const Coordinates& c = *w.coordinates;
     const std::int64_t inputs = in().size();
@@ -270,7 +271,7 @@ class CpuDense final : public CpuLayer {
   /// workspace.
   bool reads_codes(const Workspace& w) const { return passes_codes() && w.reads_codes(); }
 
-  /// Returns |x|^2 of example e of those in flight, which is stored in its row. w: the thread's
+  /// Returns |x|^2 of example e of the workspace, which is stored in its table row. w: the thread's
   /// workspace.
   static float coded_square(const Workspace& w, int e) {
     const CodedRows rows = w.data->coded_rows();
@@ -349,15 +350,17 @@ class CpuDense final : public CpuLayer {
   PackedMatrix weight_;
   std::int64_t transposed_ = 0;
   std::int64_t square_ = 0;  ///< offset of |x|^2 in Workspace::saved
-  /// For each row of the weights (one per input): offset of the input in the activations.
+  /// Table with one entry per row of the weights (one row per input): offset of the input in the
+  /// activations.
   std::vector<std::int32_t> input_of_row_;
-  /// For each row of the weights (one per input): its offset in the packed weights.
+  /// Table with one entry per row of the weights (one row per input): offset of the row in the
+  /// packed weights.
   std::vector<std::int32_t> weight_of_row_;
-  /// For the product that computes outputs: the offsets of the two factors of each summand of an
-  /// output. There is one summand per row of the weights.
+  /// Table for the matrix product that computes outputs: offsets of the two factors of each summand
+  /// of an output. There is one summand per row of the weights.
   std::vector<GemmStep> forward_steps_;
-  /// For the product that computes input gradients: the offsets of the two factors of each summand
-  /// of an input's gradient. There is one summand per output.
+  /// Table for the matrix product that computes input gradients: offsets of the two factors of each
+  /// summand of an input's gradient. There is one summand per output.
   std::vector<GemmStep> input_steps_;
 };
 

@@ -75,11 +75,10 @@ class CpuEmbedding final : public CpuLayer {
     numbers_ = Storage::reserve(s.numbers, 1 + 2 * words);
   }
 
-  /// Computes the gradient of example e, one row of numbers per different trained word of its text.
-  /// Writes the number of rows to numbers[0], the words of the rows to numbers[1], numbers[2], ...,
-  /// and the rows, in that order, to the memory for an example's gradient. Returns the number of
-  /// rows. The gradients at a word's positions are added in the order of the text. w: the thread's
-  /// workspace.
+  /// Computes the gradient of example e: one row of floats for each different trained word of its
+  /// text. Returns the number of rows, and stores it in numbers[0], followed by the word of each
+  /// row. Writes the rows to the memory for an example's gradient. The gradients at all positions
+  /// of a word are added in the order of the text. w: the thread's workspace.
   int make_runs(Workspace& w, int e) const {
     std::int32_t* const numbers = w.numbers(numbers_);
     std::int32_t* const places = numbers + 1 + out().layout.width;

@@ -25,9 +25,9 @@ class CpuGroupNorm final : public WholeGradientLayer {
                                     .inverse = inverse(w, e)});
   }
 
-  /// Computes the input's gradient of examples first .. first + count - 1 of those in the workspace
-  /// w if the layer is frozen. Otherwise gradient() has done so: one kernel computes the
-  /// parameters' gradient and the input's.
+  /// Computes the gradient of the layer's input for the examples first .. first + count - 1 of the
+  /// workspace w. Does nothing if the layer is trained, because gradient() has then computed it
+  /// together with the gradient of the parameters.
   void backward(Workspace& w, int first, int count) const override {
     if (!is_frozen()) return;
     for (int e = first; e < first + count; ++e) make_gradient(w, e, gradient_memory(w));

@@ -6,17 +6,18 @@
 namespace cudp::cpu {
 namespace {
 
-/// LSTM or GRU layer. Values are stored in the order in which steps are taken, so the two
-/// directions differ only in the positions of the text that they read and write. First the products
-/// with inputs are computed for whole texts. Then all examples in flight take a step together,
-/// ordered by decreasing length, so that the examples that have this step are the first rows of a
-/// product. In the backward pass the gates' gradients overwrite the gates. No result for an example
-/// depends on the other examples.
+/// LSTM or GRU layer on the CPU. First the products of the weights with the inputs are computed for
+/// all positions of the texts. Then all examples that the thread processes take each time step
+/// together. They are ordered by decreasing length of their texts, so that the examples that are
+/// long enough for a step are the first rows of its matrix product. No result of an example depends
+/// on the other examples.
 ///
-/// The gates of a step are four blocks of `units_` numbers. For an LSTM they are i, f, g and o
-/// (input, forget, cell and output gate). For a GRU they are n, r and z (new, reset and update
-/// gate) and U_n h, the product of the new gate's weights with the state h. So the blocks that are
-/// products with inputs (for a GRU the first three) are contiguous, and so are the blocks that are
+/// Values are stored in the order of the time steps; the two directions differ only in the text
+/// position that a step reads and writes. The backward pass overwrites the gates with their
+/// gradients. The gates of a step are four blocks of `units_` numbers: for an LSTM i, f, g and o
+/// (input, forget, cell and output gate); for a GRU n, r, z (new, reset and update gate) and U_n h,
+/// the product of the new gate's weights with the state h. In this order the blocks that are
+/// products with inputs (for a GRU the first three) are contiguous, and so are those that are
 /// products with states (for a GRU the last three). Weights are packed [input or state][gates].
 class CpuRecurrent final : public WholeGradientLayer {
  public:
@@ -80,16 +81,16 @@ class CpuRecurrent final : public WholeGradientLayer {
     }
 
     int steps() const { return count_ > 0 ? length_[0] : 0; }
-    /// Returns the number of examples whose text is long enough to have a step s. In this order
-    /// they are the first ones.
+    /// Returns the number of examples whose texts are long enough to have a step number s. In this
+    /// order they are the first examples.
     int active(int s) const {
       int n = count_;
       while (n > 0 && length_[n - 1] <= s) --n;
       return n;
     }
     int example(int k) const { return example_[k]; }
-    /// Returns the offset of each ordered example's numbers in Workspace::saved, relative to
-    /// example 0 in flight.
+    /// Returns for each example, in this order, the offset of its numbers in Workspace::saved,
+    /// relative to the numbers of the workspace's example 0.
     const std::int32_t* rows() const { return row_; }
 
    private:
@@ -99,9 +100,9 @@ class CpuRecurrent final : public WholeGradientLayer {
     std::int32_t row_[kMaxChunk];
   };
 
-  /// Offsets of the weights, and of the values of all steps, of one direction. In the shapes,
-  /// `gates` is the number of gates, `units` the number of hidden units with padding, and T the
-  /// number of positions that each text has space for.
+  /// Offsets, for one direction, of the weights and of the values of all steps. In the shapes
+  /// below, `gates` is the number of gates, `units` the number of hidden units with padding, and T
+  /// the maximum number of positions of a text.
   struct Direction {
     // Offsets in the packed weights, relative to the layer's first.
     std::int64_t weight_ih = 0;  ///< weights of inputs, [channels of the input][input_columns()]
@@ -125,7 +126,8 @@ class CpuRecurrent final : public WholeGradientLayer {
   int step_size() const { return 4 * units_; }
   int input_columns() const { return layer_.gates() * units_; }
   int state_columns() const { return layer_.gates() * units_; }
-  /// Returns the index in a step's gates of the first number that is a product with states.
+  /// Returns the index, among the numbers of a step's gates, of the first one that is a product
+  /// with the state.
   int first_state_column() const { return is_lstm() ? 0 : units_; }
   /// Returns the index of a gate, given in PyTorch's order, among the gates that are products with
   /// inputs.
@@ -229,9 +231,9 @@ class CpuRecurrent final : public WholeGradientLayer {
 
   // --- The passes ---
 
-  /// Returns the offset of the word that step 0 of direction d reads: the first word of example e,
-  /// or for d = 1 its last. stride: number of floats per word of the sequence. w: the thread's
-  /// workspace.
+  /// Returns the offset of the first word that direction d reads: the first word of the text of
+  /// example e, or its last word for the backward direction (d = 1). stride: number of floats per
+  /// word. w: the thread's workspace.
   std::int64_t first_word(Workspace& w, int d, int e, int stride) const {
     return d == 0 ? 0 : std::int64_t{w.length(e) - 1} * stride;
   }
@@ -309,8 +311,8 @@ class CpuRecurrent final : public WholeGradientLayer {
   const float* state(Workspace& w, int d, int s, int e) const {
     return w.saved(at_[d].h + (std::int64_t{s} + 1) * units_, e);
   }
-  /// Returns the offset of step s of direction d in the output of example e, or in the output's
-  /// gradient. w: the thread's workspace.
+  /// Returns the offset at which direction d stores step s of example e in the layer's output; it
+  /// is the same in the output's gradient. w: the thread's workspace.
   std::int64_t place(Workspace& w, int d, int s, int e) const {
     const int side = d * layer_.hidden;
     if (layer_.output != RecurrentOutput::sequence) return side;
@@ -447,23 +449,24 @@ class CpuRecurrent final : public WholeGradientLayer {
   std::vector<std::int32_t> state_row_;         ///< [state], offset of the state in a step's states
   std::vector<std::int32_t> state_weight_row_;
   std::vector<std::int32_t> gates_row_;  ///< [step], offset of the step's gates
-  /// For each direction and step: offset of the word that the step reads, relative to the word of
-  /// step 0.
+  /// Table for each direction, with one entry per step: offset of the word that the step reads,
+  /// relative to the word that step 0 reads.
   std::array<std::vector<std::int32_t>, 2> word_row_;
   std::vector<GemmStep> input_steps_;  ///< offsets of each summand, one per input, of a gate
   std::vector<GemmStep> state_steps_;  ///< offsets of each summand, one per state, of a gate
-  /// For the product that computes input gradients: the offsets of the two factors of each summand
-  /// of an input's gradient. There is one summand per gate and hidden unit.
+  /// Table for the matrix product that computes input gradients: offsets of the two factors of each
+  /// summand of an input's gradient. There is one summand per gate and hidden unit.
   std::vector<GemmStep> input_gradient_steps_;
-  /// For the product that computes gradients of states: the offsets of the two factors of each
-  /// summand of a state's gradient. There is one summand per gate and hidden unit.
+  /// Table for the matrix product that computes gradients of states: offsets of the two factors of
+  /// each summand of a state's gradient. There is one summand per gate and hidden unit.
   std::vector<GemmStep> state_gradient_steps_;
-  /// For each direction, for the product that computes the gradients of the inputs' weights: the
-  /// offsets of the two factors (an input and a gate's gradient) of each summand. There is one
-  /// summand per step.
+  /// Table for each direction, for the matrix product that computes the gradients of the inputs'
+  /// weights: offsets of the two factors (an input and a gate's gradient) of each summand. There is
+  /// one summand per step.
   std::array<std::vector<GemmStep>, 2> input_terms_;
-  /// For the product that computes the gradients of the states' weights: the offsets of the two
-  /// factors (a state and a gate's gradient) of each summand. There is one summand per step.
+  /// Table for the matrix product that computes the gradients of the states' weights: offsets of
+  /// the two factors (a state and a gate's gradient) of each summand. There is one summand per
+  /// step.
   std::vector<GemmStep> state_terms_;
 };
 

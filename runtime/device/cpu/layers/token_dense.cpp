@@ -101,11 +101,11 @@ class CpuTokenDense final : public WholeGradientLayer {
   std::vector<std::int32_t> in_word_;     ///< [word], offset of the word's inputs
   std::vector<std::int32_t> out_word_;    ///< [word], offset of the word's outputs
   std::vector<GemmStep> forward_steps_;   ///< offsets of each summand, one per input, of an output
-  /// For the product that computes weight gradients: the offsets of the two factors of each summand
-  /// of a weight's gradient. There is one summand per word of the text.
+  /// Table for the matrix product that computes weight gradients: offsets of the two factors of
+  /// each summand of a weight's gradient. There is one summand per word of the text.
   std::vector<GemmStep> gradient_steps_;
-  /// For the product that computes input gradients: the offsets of the two factors of each summand
-  /// of an input's gradient. There is one summand per output.
+  /// Table for the matrix product that computes input gradients: offsets of the two factors of each
+  /// summand of an input's gradient. There is one summand per output.
   std::vector<GemmStep> input_steps_;
 };
 

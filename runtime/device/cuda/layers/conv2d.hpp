@@ -9,9 +9,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Smallest number of channels with which a 3x3 convolution in TF32 is computed from patches
-/// (kernels/products/patch_product.hpp). With fewer channels, a thread block's work would be mostly
-/// padding. The value was not chosen by measurement.
+/// Minimum number of channels for which a 3x3 convolution in TF32 uses the kernel that reads
+/// patches of the image (kernels/products/patch_product.hpp). With fewer channels, most of a thread
+/// block's work would be padding. The value was not chosen by measurement.
 inline constexpr int kMinPatchChannels = 16;
 
 /// 2D convolution as a matrix product, whose kernels read the input by index tables or as patches
@@ -113,9 +113,9 @@ class CudaConv2d final : public ProductLayer {
   }
 
   /// Returns the width of the border of zeros [pixels] that the output's gradient needs along one
-  /// axis, so that all numbers that are summed for any input pixel are inside it. in, out: sizes
-  /// along the axis. An input pixel i gets its gradient from output pixels (i + pad - k) / stride,
-  /// with k the position in the kernel; these may lie outside the output.
+  /// axis. The gradient of input pixel i is a sum over output pixels (i + pad - k) / stride, where
+  /// k is the position in the kernel; with this border, those that are outside the output read
+  /// zeros. in, out: sizes of input and output along the axis.
   int gradient_border(int in, int out) const {
     int border = 0;
     for (int i = 0; i < in; ++i)
@@ -162,10 +162,10 @@ class CudaConv2d final : public ProductLayer {
                  .terms_per_example = pixels};
   }
 
-  /// Plans the matrix product that computes the gradient of those input pixels (iy, ix) with iy +
-  /// pad = phase_y and ix + pad = phase_x, both modulo the stride: chooses its kernel and index
-  /// tables. Only rows and columns of the convolution's kernel with the same index modulo the
-  /// stride contribute to these pixels.
+  /// Plans the matrix product that computes the gradient of some of the input pixels (iy, ix):
+  /// those for which iy + pad = phase_y and ix + pad = phase_x modulo the stride. They depend on
+  /// the same rows and columns of the convolution's kernel, those with the same index modulo the
+  /// stride. Chooses the product's kernel and index tables.
   void plan_input_gradient(CudaStorage& s, int phase_y, int phase_x) {
     const Planes dx = in().gradient;
     const Planes dy = out().gradient;

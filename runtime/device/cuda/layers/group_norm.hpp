@@ -6,8 +6,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Group normalisation. It stores the whole parameter gradient of every example: two numbers per
-/// channel, first all weights' gradients, then all biases'.
+/// Group normalisation. Stores the whole parameter gradient of every example: one weight gradient
+/// per channel, then one bias gradient per channel.
 class CudaGroupNorm final : public CudaLayer {
  public:
   CudaGroupNorm(const GroupNorm& layer) : layer_(layer) {}

@@ -87,9 +87,9 @@ class ProductLayer : public CudaLayer {
     return weight + std::int64_t{gradient_.rows} * gradient_.columns;
   }
 
-  /// Reserves memory for the squared gradient norm, which is the sum of `parts` partial sums per
-  /// example, and registers the layer's matrix products in `s`. A derived class must call it in its
-  /// reserve(), after it has described these products.
+  /// Reserves memory for `parts` partial sums per example, which add up to the example's squared
+  /// gradient norm, and registers the layer's matrix products in `s`. A derived class must call it
+  /// in its reserve(), after it has described these products.
   void reserve_products(CudaStorage& s, int parts) {
     first_part_ = reserve_parts(s, parts);
     s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;

@@ -242,7 +242,7 @@ class CudaRecurrent final : public SequenceLayer {
   }
   bool has_tensor_steps() const { return step_precision_ == Precision::tf32; }
   bool is_lstm() const { return layer_.cell == Cell::lstm; }
-  /// Distance in memory between the gates of consecutive positions of a text [floats].
+  /// Distance in memory between the gates of one position of a text and those of the next [floats].
   int gates_place() const { return layer_.directions() * 4 * layer_.hidden; }
 
   Recurrent layer_;

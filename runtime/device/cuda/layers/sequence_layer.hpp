@@ -53,8 +53,8 @@ class SequenceLayer : public CudaLayer {
   void take_input_function(const Activate& f) override { input_function_ = f; }
 
  protected:
-  /// Minimum number of units of a layer for which its gradients are computed by tensor cores, and
-  /// also its time steps if it is recurrent.
+  /// Minimum number of units of a layer for which tensor cores compute its gradients and, if the
+  /// layer is recurrent, its time steps.
   static constexpr int kMinTensorUnits = 64;
 
   virtual SequenceGradient sequence_gradient(const MicroBatch& w) const = 0;
@@ -84,8 +84,9 @@ class SequenceLayer : public CudaLayer {
     tile_ = sequence_tile(rows, columns, precision);
     s.uses_tensor_cores = s.uses_tensor_cores || precision == Precision::tf32;
   }
-  /// Reserves one partial sum of the squared gradient norm per example for each of `tiles` tiles,
-  /// the tiles of all weights of the layer together. s: the memory that the layers reserve.
+  /// Reserves the partial sums that add up to an example's squared gradient norm: one for each tile
+  /// of the layer's weight matrices. tiles: number of tiles of all matrices together. s: the memory
+  /// that the layers reserve.
   void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = reserve_parts(s, tiles); }
   const SequenceTileShape& tile() const { return tile_; }
   int places() const { return in().value.height; }
