@@ -12,9 +12,9 @@
 namespace cudp {
 namespace {
 
-/// Throws InputError if the network has a trainable embedding. AdaCliP subtracts m, its estimate of
-/// the mean gradient, and so makes every coordinate nonzero. The gradient of an embedding's table
-/// would then no longer have only a few nonzero rows, as the kernels require.
+/// Throws InputError if the network has a trainable embedding. AdaCliP subtracts its estimate m of
+/// the mean gradient, which makes every coordinate nonzero, but the kernels of an embedding require
+/// that only the rows of the example's own words are nonzero.
 void check_tables(const Network& network) {
   for (const NetworkLayer& l : network.layers)
     if (const auto* table = std::get_if<Embedding>(&l.layer);
@@ -23,10 +23,10 @@ void check_tables(const Network& network) {
                        table->name);
 }
 
-/// Throws InputError if max_variance is too large for a network of d parameters. Of the transformed
-/// gradient x / scale, terms x^2 / scale^2 below 2^-126 are lost in float32. For all d parameters
-/// together they must be negligible: d^2 max_variance <= 2^104 (the error of dense_square counts
-/// 2^-20 of its value).
+/// Throws InputError if max_variance is too large for a network of d parameters, so that float32
+/// would lose too much of a squared norm: terms x^2 / scale^2 of the transformed gradient below
+/// 2^-126 become 0. For all d parameters together they are negligible if d^2 max_variance <= 2^104,
+/// because the error bound of dense_square allows 2^-20 of its value.
 void check_variances(const Network& network, double max_variance) {
   const auto d = static_cast<double>(network.parameter_count);
   if (const double bound = 0x1p104 / (d * d); max_variance > bound)

@@ -15,16 +15,16 @@ enum class Calibration { accountant, theorem41 };
 /// al. 2021). Symbols are those of the paper.
 struct AdpSgdOptions {
   bool constant_noise = false;
-  /// C in the noise of adaptive step sizes, alpha_t^2 = sqrt(b_0^2 + t C) (adp_noise()).
+  /// C in the noise of adaptive step sizes: the noise of step t is proportional to alpha_t, where
+  /// alpha_t^2 = sqrt(b_0^2 + t C) (adp_noise()).
   double noise_growth = 1e-4;
   Calibration calibration = Calibration::accountant;
   /// b_0^2: the learning rate of step t is divided by b_t, and this is the initial value of b_t^2.
   double adaptive_start = 20.0;
-  /// beta: step t adds beta times the squared norm of its noisy gradient, but at least nu, to
-  /// b_t^2.
+  /// beta: step t increases b_t^2 by beta times the squared norm of its noisy gradient, but at
+  /// least by nu (adaptive_min).
   double adaptive_weight = 1.0;
-  /// nu: the minimum that a step adds to b_t^2; the learning rate is divided by the root of that
-  /// sum.
+  /// nu: minimum by which a step increases b_t^2. The learning rate is divided by b_t.
   double adaptive_min = 1e-5;
 };
 

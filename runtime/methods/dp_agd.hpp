@@ -19,7 +19,8 @@ namespace cudp {
 struct DpAgdSettings {
   double rho_gradient = 0.0;   ///< rho_ng, zCDP cost of a noisy gradient in the first iteration
   double rho_selection = 0.0;  ///< rho_nmax, zCDP cost of a noisy choice of a step size
-  /// Factor 1 + gamma by which rho_gradient grows whenever no step size reduces the objective.
+  /// Factor 1 + gamma by which rho_gradient, the cost of a noisy gradient, grows whenever no step
+  /// size reduces the objective.
   double gamma = 0.1;
   double gradient_clip = 3.0;  ///< C_grad, norm that gradients are clipped to
   double loss_clip = 3.0;      ///< C_obj, maximum that losses are clipped to
@@ -30,8 +31,8 @@ struct DpAgdSettings {
   int step_sizes = 20;
   double first_largest = 2.0;  ///< alpha_max, largest step size, in the first iteration
   int window = 10;             ///< tau, number of steps after which alpha_max is set again
-  /// eta: after tau steps (`window`), alpha_max becomes (1 + eta) times the largest of their step
-  /// sizes.
+  /// eta: after every tau steps (`window`), alpha_max, the largest step size on offer, becomes (1 +
+  /// eta) times the largest step size that was chosen in them.
   double window_growth = 0.1;
   /// Factor by which alpha_max, the largest step size, is multiplied whenever no step size reduces
   /// the objective; 1 in the paper.
@@ -80,9 +81,9 @@ struct DpAgdState {
 class DpAgd {
  public:
   /// settings: parameters of the method. engine: computes the sums over the data. examples: number
-  /// N of examples, noisy if it is private. gate: charges releases and adds noise. Noise is drawn
-  /// from the random stream selected by the index of the release, batches from that of the
-  /// iteration; so a repeated iteration repeats its releases exactly.
+  /// N of examples, noisy if it is private. gate: charges releases and adds noise. The random
+  /// streams are selected by the index of the release (noise) and of the iteration (batches), so a
+  /// repeated iteration repeats its releases exactly.
   DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Gate& gate);
 
   DpAgdState begin(std::vector<float> w) const;
@@ -93,19 +94,18 @@ class DpAgd {
   bool iterate(DpAgdState& state);
 
  private:
-  /// Charges a release with this mechanism to the budget, through the gate. If the budget suffices,
-  /// counts the release in `state` and returns true; otherwise returns false. rho: zCDP cost of the
-  /// release.
+  /// Charges a release to the budget, through the gate. Returns whether the budget suffices; if so,
+  /// also counts the release in `state`. release: its mechanism. rho: its zCDP cost.
   bool admitted(DpAgdState& state, const privacy::Mechanism& release, double rho);
-  /// Releases `sum`, a sum of clipped gradients, with Gaussian noise: sum + N(0, C^2/(2 rho) I),
-  /// which has zCDP cost rho; C is the gradients' clipping norm. Counts the release in `state`.
-  /// Returns nullopt if the budget is spent.
+  /// Releases a sum of clipped gradients with Gaussian noise, sum + N(0, C^2/(2 rho) I), where C is
+  /// the clipping norm; its zCDP cost is rho. Counts the release in `state`. Returns nullopt if the
+  /// budget is spent.
   std::optional<std::vector<double>> measure(DpAgdState& state, const std::vector<double>& sum,
                                              double rho);
   std::vector<float> direction(const DpAgdState& state, const std::vector<double>& measured) const;
   std::vector<float> step_sizes(const DpAgdState& state) const;
-  /// Returns the training objective, with clipped losses, at the weights state.w - step * direction
-  /// for each step size `step` in `steps`. The values lack a constant that is the same for all.
+  /// Returns the training objective, with clipped losses, for each step size s in `steps`: its
+  /// value at the weights state.w - s * direction, without a constant that is the same for all.
   std::vector<double> objective(const DpAgdState& state, const std::vector<float>& direction,
                                 const std::vector<float>& steps);
   void accept(DpAgdState& state, double step, const std::vector<float>& direction) const;

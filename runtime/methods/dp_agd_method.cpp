@@ -33,8 +33,8 @@ constexpr Choice<SelectionNoise> kSelectionNoises[] = {{"gumbel", SelectionNoise
 constexpr Choice<Conversion> kConversions[] = {{"tight", Conversion::tight},
                                                {"classical", Conversion::classical}};
 
-/// Returns the ledger's releases with equal ones merged into one with a count, in the order of
-/// first occurrence.
+/// Returns the releases of the ledger with equal ones merged into one entry and a count, in the
+/// order in which they first occur.
 std::vector<privacy::Release> by_mechanism(const privacy::Ledger& ledger) {
   std::vector<privacy::Release> all;
   for (const privacy::Release& release : ledger.releases()) {
@@ -140,8 +140,9 @@ std::string DpAgdMethod::describe() const {
       square_ * settings_.rho_selection, settings_.gradient_clip, settings_.loss_clip);
 }
 
-/// Returns a reason against releasing the model if step sizes are chosen with Laplace noise, whose
-/// proof is for real numbers only. Choices with Gumbel noise are exact (noisy_min.hpp).
+/// Returns the reasons not to release the model. There is one if step sizes are chosen with Laplace
+/// noise, because its privacy proof assumes real numbers. Choices with Gumbel noise are exact
+/// (noisy_min.hpp).
 std::vector<std::string> DpAgdMethod::obstacles() const {
   if (settings_.selection == SelectionNoise::gumbel) return {};
   return {real_numbers_obstacle("noisy-min laplace")};
@@ -191,25 +192,25 @@ void DpAgdMethod::restore(const TrainingInputs& inputs, const MethodState& state
   state_.rho = j.at("rho").get<double>();
 }
 
-/// Returns whether the filter's total cost is at least the epsilon that the run reported. The
-/// filter counts at least as much for every release as the method, up to rounding.
+/// Returns whether the ledger has at least the epsilon that the run reported: compares it with the
+/// total cost that the privacy filter counts for the ledger's releases, with a margin for rounding.
 bool DpAgdMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t, double epsilon) const {
   const double rho = limit_ * (1.0 - privacy::Filter(ledger).remaining());
   return privacy::epsilon_from_zcdp(rho * (1.0 + 1e-9), budget_.delta) >=
          std::min(epsilon, budget_.epsilon) * (1.0 - 1e-9);
 }
 
-/// Returns the epsilon that the budget's rho gives for neighbours that differ by one example. If a
-/// unit has k examples (square_ = k^2), releases with Gaussian noise, and choices by Gumbel noise,
-/// cost one example only rho / k^2. An epsilon-DP release costs it at most rho / k, because epsilon
-/// tanh(epsilon / 2) grows at least linearly.
+/// Returns the epsilon for neighbours that differ by one example instead of one unit of k examples
+/// (square_ = k^2), given the whole budget rho. For one example, releases with Gaussian noise and
+/// choices by Gumbel noise cost only rho / k^2. An epsilon-DP release (a choice by Laplace noise)
+/// costs at most rho / k, because epsilon tanh(epsilon / 2) grows at least linearly.
 double DpAgdMethod::epsilon_of_one_example() const {
   const double share = settings_.selection == SelectionNoise::gumbel ? square_ : std::sqrt(square_);
   return privacy::epsilon_from_zcdp(limit_ / share * (1.0 + 1e-12), budget_.delta);
 }
 
-/// Continues under a new key. Releases made after the state was saved stay charged, although their
-/// results are lost.
+/// Continues the training with a new random key. Releases made after the last checkpoint stay
+/// charged, although their results are lost.
 void DpAgdMethod::fresh_key(PrivacyBudget& budget, std::uint64_t) {
   budget.fresh_key(state_.releases);
   state_.rho = (limit_ - budget.left()) / square_;
@@ -236,8 +237,9 @@ double DpAgdMethod::expected_steps(std::uint64_t step) const {
   return std::max(done, done / std::max(square_ * state_.rho / limit_, 1e-9));
 }
 
-/// The certificate's epsilon is the filter's whole budget, however much was spent, because released
-/// values decided when the training stopped.
+/// Returns the method's guarantee for the certificate. Its epsilon is the whole budget of the
+/// privacy filter, even if less was spent, because released values decided when the training
+/// stopped.
 privacy::Promise DpAgdMethod::promise(const privacy::Ledger& ledger, std::uint64_t step) const {
   const DpAgdSettings& s = settings_;
   return {

@@ -31,23 +31,23 @@ struct DpAgdOptions {
   std::int64_t mini_batch = 0;
 };
 
-/// Returns the run's privacy budget, which a zCDP filter enforces: the config's epsilon, at its
-/// delta less the part reserved for bounds that may fail. If the config asks for the classical
+/// Returns the run's privacy budget, which a zCDP filter enforces: the config's epsilon, at the
+/// config's delta less the part that is reserved for bounds that may fail. With the classical
 /// conversion, at most rho = (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2 may be spent (the
-/// paper's equation (5)); the budget's epsilon is then the one to which the tight conversion takes
-/// this rho. unit_rows: maximum number of examples of one unit of privacy.
+/// paper's equation (5)); the budget's epsilon is then the result of the tight conversion for this
+/// rho. unit_rows: maximum number of examples of one unit of privacy.
 privacy::Budget dp_agd_budget(const TrainConfig& config, std::uint64_t unit_rows = 1);
 
 /// Returns DP-AGD's settings for a total zCDP budget of rho. examples: number of training examples,
 /// noisy if it is private. max_examples: upper bound on that number.
 ///
-/// Each iteration begins with one part of the budget, chosen in one of two ways:
-/// - By rho (default): rho / splits, of which gradient_share is for the gradient and the rest for
-///   the choice of a step size. splits = examples epsilon / 100, at least 10: larger sums and
-///   larger budgets stay above the noise of smaller parts. (Chosen on BANK and IPUMS-BR.)
-/// - By epsilon (Lee and Kifer 2018, section 6.2): epsilon / (2 splits) for the gradient and as
-///   much for the choice, splits = 60. The gradient's rho is that of the Gaussian mechanism's
-///   classical noise (Theorem 3.3) at that epsilon e: e^2 / (4 ln(1.25 / delta)).
+/// The settings include the cost of each release of an iteration, computed in one of two ways: - By
+/// rho (default): an iteration may spend rho / splits, of which gradient_share is for the gradient
+/// and the rest for the choice of a step size. splits = examples epsilon / 100, at least 10,
+/// because sums over more examples tolerate more noise. (Chosen on BANK and IPUMS-BR.) - By epsilon
+/// (Lee and Kifer 2018, section 6.2): e = epsilon / (2 splits) for the gradient and as much for the
+/// choice, splits = 60. The gradient's rho is that of the Gaussian mechanism's classical noise
+/// (Theorem 3.3) at e: e^2 / (4 ln(1.25 / delta)).
 DpAgdSettings dp_agd_settings(const TrainConfig& config, double rho, double examples,
                               double max_examples);
 

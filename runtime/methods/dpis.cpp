@@ -18,8 +18,9 @@
 namespace cudp {
 namespace {
 
-/// Relative margin for the rounding error of a sampling rate: two probabilities are rounded to
-/// multiples of 2^-32, and their factors to double. (importance.hpp rounds down by more.)
+/// Relative margin by which a sampling rate is increased to cover its rounding: probabilities are
+/// rounded to multiples of 2^-32, and the factors of the rate to double. (importance.hpp rounds
+/// down by more.)
 constexpr double kRounding = 1e-9;
 /// Relative rounding error of sigma_K C, the standard deviation of the noise on the sum of gradient
 /// norms. (The norms are rounded towards zero and summed exactly, so they need no margin.)
@@ -31,8 +32,8 @@ constexpr int kNoiseBits = 36;
 /// Maximum sampling rate, below 1 so that no example is certain to be drawn.
 constexpr double kLargestRate = 1.0 - 1e-4;
 
-/// Makes the privacy plan (sampling rate, steps, noise) for the worst case: K~, the noisy sum of
-/// gradient norms, is N~ C in every epoch (N~: number of examples, C: clipping norm).
+/// Makes the privacy plan (sampling rate, steps, noise) for the worst case, in which the noisy sum
+/// of gradient norms is N~ C in every epoch (N~: number of examples, C: clipping norm).
 PrivacyPlan dpis_plan(const MethodContext& context) {
   const TrainConfig& config = context.config;
   const auto& options = config.of<DpisOptions>();
@@ -85,9 +86,9 @@ void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
   if (state.array("norms").size() != inputs.train.size()) engine().measure_norms();
 }
 
-/// Restarts the current epoch at this step under a new key. The rows and their gradient norms may
-/// differ from those that the epoch's released sum is about, so the releases at its start are made
-/// and charged again. The noise of its remaining steps follows from the budget that is left.
+/// Restarts the current epoch at this step with a new random key. The releases at the start of the
+/// epoch (sums of gradient norms) are made and charged again, because the training rows may have
+/// changed. The noise of the epoch's remaining steps follows from the budget that is left.
 void Dpis::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   epoch_.epoch = DpisEpoch::kNone;  // read by ledger_index
   EngineMethod::fresh_key(budget, step);
@@ -165,9 +166,9 @@ double Dpis::next_clip(std::uint64_t epoch, std::uint64_t number) {
 }
 
 /// Computes the sum of gradient norms, each clipped to max_norm, in integer multiples of a grid,
-/// and releases it with noise. The grid depends on public numbers only; the noise is at most 2^37
-/// grid steps and max_norm at most 2^31. One more example changes the rounded sum by at most
-/// max_norm.
+/// and releases it with noise. The grid depends on public numbers only, so that the noise is at
+/// most 2^37 and max_norm at most 2^31 grid steps. Adding an example changes the rounded sum by at
+/// most max_norm.
 double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
                          std::uint64_t number, double max_norm) {
   const double noise = plan().epoch_noise * max_norm * (1.0 + kSumRounding);
@@ -185,11 +186,11 @@ double Dpis::noisy_total(const char* name, Stream purpose, std::uint64_t epoch,
                         sum);
 }
 
-/// Sets sigma_G, the noise multiplier of the epoch's steps, to the smallest value with which the
-/// steps of this epoch and of all later ones stay within `left`, the remaining budget. first: next
-/// step. All later epochs are assumed to be like the worst case K~ = N~ C in the first phase of the
-/// training, and like this epoch afterwards; K~: noisy sum of gradient norms, N~: number of
-/// examples, C: clipping norm. Returns false if no value suffices.
+/// Sets sigma_G, the noise multiplier of the epoch's steps, to the smallest value for which the
+/// remaining steps of the training cost at most `left`, the remaining budget. Returns false if
+/// there is none. Later epochs are assumed to be like this one or, in the first phase of the
+/// training, like the worst case, in which the noisy sum of gradient norms is N~ C (N~: number of
+/// examples, C: clipping norm). first: next step.
 bool Dpis::choose_sigma(std::uint64_t first, double left) {
   const std::uint64_t now = prepared_until(first) - first;
   const std::uint64_t later = plan().steps - first - now;

@@ -13,18 +13,19 @@ namespace cudp {
 /// Options of method DPIS: DP-SGD with importance sampling, i.e. examples with larger gradients are
 /// drawn more often (Wei et al. 2022). Symbols are those of the paper.
 struct DpisOptions {
-  /// k: about k times the batch size of examples are drawn first, with probabilities from their
-  /// older gradient norms; each is then accepted or rejected by its current norm.
+  /// k: ratio of the number of candidates to the batch size. About k times the batch size of
+  /// examples are drawn as candidates, with probabilities from their older gradient norms; each is
+  /// then accepted or rejected by its current norm.
   double multiple = 5.0;
   /// g_L / C: smallest gradient norm that sampling probabilities use, as a fraction of the clipping
   /// norm C. An example with a smaller norm is drawn as if it had this one.
   double floor = 0.01;
-  /// sigma_K / N~: standard deviation of the noise on the sum of gradient norms, divided by
-  /// clipping norm and number of examples N~.
+  /// sigma_K / N~: standard deviation of the noise on the sum of gradient norms, as a fraction of
+  /// the clipping norm times the number N~ of examples.
   double total_noise = 0.02;
-  /// Fraction of the epochs, counted from the first, in which the noise is chosen for the worst
-  /// case that all gradients in later epochs have norm C. Afterwards later epochs are taken to be
-  /// like the current one.
+  /// Fraction of the epochs, counted from the first, for which the noise is chosen as if all
+  /// gradients in later epochs had norm C (the worst case). In the other epochs it is chosen as if
+  /// later epochs were like the current one.
   double first_phase = 0.8;
   /// Whether the clipping norm of the next epoch is `lambda` times the noisy mean of the gradient
   /// norms: their noisy sum divided by the number of examples.
@@ -39,7 +40,7 @@ struct DpisEpoch {
   double clip_norm = 0.0;       ///< C_e, clipping norm of the epoch
   double total = 0.0;           ///< K~, noisy sum of the gradient norms of all examples
   double sigma = 0.0;           ///< sigma_G, noise multiplier of the steps
-  /// Budget, as a Renyi divergence [nats], that is left after all releases of this epoch.
+  /// Budget that is left after all releases of this epoch, measured as a Renyi divergence [nats].
   double left = 0.0;
 };
 

@@ -12,8 +12,8 @@
 namespace cudp {
 namespace {
 
-/// Valid range of the fraction of 1 / sigma^2 that the noisy count gets. Outside of it, the noise
-/// of one of the two releases would be too small or too large for its grid.
+/// Valid range of --quantile-noise, the fraction of 1 / sigma^2 for the noisy count. Outside of it,
+/// the noise of the count or of the gradient sum would be too small or too large for its grid.
 constexpr option_rows::Range kNoiseShare{
     .low = 1e-6, .high = 1.0 - 1e-6, .text = "a number of 1e-6 to 1 - 1e-6"};
 
@@ -51,10 +51,10 @@ double DpSgdQuantile::count_noise() const {
   return plan().noise_multiplier / (2.0 * std::sqrt(options().noise_share));
 }
 
-/// Makes steps `step` to `until` - 1. In each step the engine counts the clipped examples and
-/// updates the clipping norm; check_followed() then repeats the updates from the released counts
-/// and throws Error if a step used another norm. A gate with a release observer has the steps made
-/// one at a time, by train_watched().
+/// Makes steps `step` to `until` - 1. In each step the engine counts the unclipped gradients and
+/// updates the clipping norm itself; check_followed() then repeats the updates from the released
+/// counts, and throws Error if a step used another norm. If the gate has a release observer, the
+/// steps are made one at a time instead, by train_watched().
 std::uint64_t DpSgdQuantile::train(std::uint64_t step, std::uint64_t until) {
   pass_gate(step, until);
   if (gate().release_observer() != nullptr) {
@@ -83,9 +83,9 @@ void DpSgdQuantile::train_watched(std::uint64_t t) {
   clip_norm_ = next_clip(rule(), clip_norm_, units_of(noisy, rule().grid));
 }
 
-/// Returns the description of the release of the count in step t. Exact counts are multiples of
-/// 1/2, so the grid is 1/2, or a smaller power of two if the noise would otherwise be too few grid
-/// steps.
+/// Returns the description of the release of step t's noisy count of unclipped gradients: name,
+/// noise, charge. Exact counts are multiples of 1/2, so the grid is 1/2, or a smaller power of two
+/// if the noise would otherwise be too few grid steps.
 GaussianRelease DpSgdQuantile::count_release(std::uint64_t t) const {
   return {.name = "count of the gradients that were not clipped",
           .purpose = Stream::clipped_count,

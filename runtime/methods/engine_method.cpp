@@ -129,9 +129,10 @@ MethodState EngineMethod::state() const {
   return state;
 }
 
-/// Continues from a checkpoint, with exactly the plan that it stores: computed again on another
-/// processor, a logarithm might round differently. Only the sensitivity may rise to the one
-/// computed here, because sums on another backend may have a larger rounding error.
+/// Continues from a checkpoint. Uses the privacy plan that the checkpoint stores and does not
+/// compute it again, because a logarithm may be rounded differently on another processor. One
+/// exception: if this backend has larger rounding errors, and so a larger sensitivity, that
+/// sensitivity replaces the stored one.
 void EngineMethod::restore(const TrainingInputs& inputs, const MethodState& state) {
   const double sensitivity = plan_.sensitivity;
   PrivacyPlan stored = decode_plan(state.numbers.at("plan"));
@@ -153,11 +154,11 @@ bool EngineMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t ste
   return ledger.authorised_until() >= ledger_until(step);
 }
 
-/// Continues with a new random key, if the budget still bounds all releases. The step at which a
-/// run stops, or its key is lost or renewed, may have been chosen by looking at released values, so
-/// the list of releases is no longer fixed in advance. The budget bounds them in two cases only.
-/// Either all are equal, so that only their number was chosen; or their divergences are added at a
-/// Renyi order fixed in advance (privacy/README.md).
+/// Continues with a new random key, or throws BudgetError if the budget would then not bound all
+/// releases. The reason: a user may decide to stop a run, or to renew its key, after looking at
+/// released values, so the list of releases is no longer fixed in advance. The budget still bounds
+/// them in two cases: if all releases are equal, so that only their number was chosen; or if their
+/// divergences are added at a Renyi order that was fixed in advance (privacy/README.md).
 void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   if (!config().epsilon)
     throw BudgetError("without --epsilon nothing bounds what repeated steps spend");
@@ -229,11 +230,11 @@ double EngineMethod::learning_rate(std::uint64_t step) const {
   return step > 0 ? schedule_.learning_rate(step - 1) : 0.0;
 }
 
-/// Returns a function that computes the epsilon spent after `step` steps. The ledger has charges up
-/// to the next checkpoint; those of later steps are subtracted, because they have not been
-/// released. If the run lost its random key and repeated steps with a new one, the whole budget
-/// counts as spent: the number of steps may then depend on released values, so the accountant's
-/// bound does not hold.
+/// Returns a function that computes the epsilon spent after `step` steps. The ledger is charged in
+/// advance, up to the next checkpoint; charges of later steps are subtracted, because these steps
+/// have not released anything yet. If the random key was lost and steps were repeated with a new
+/// one, returns the epsilon of the whole budget: the number of steps may then depend on released
+/// values, and the accountant's bound does not hold.
 std::function<double()> EngineMethod::spent(const privacy::Ledger& ledger, std::uint64_t step,
                                             bool last) const {
   if (context_.key_was_lost) return [epsilon = epsilon()] { return epsilon; };
@@ -274,9 +275,9 @@ std::uint64_t EngineMethod::steps_charged(const privacy::Ledger& ledger) const {
   return steps - plan_.before.size();
 }
 
-/// Returns bounds on epsilon for k units of privacy together, computed by counting k times as many
-/// examples as one unit has. Returns the reason why there is no table if releases depend on earlier
-/// ones.
+/// Returns bounds on epsilon for k units of privacy together (group privacy), computed like the
+/// epsilon of one unit with k times as many examples. If releases depend on earlier ones, there is
+/// no bound, and the result has a text with this reason.
 std::optional<privacy::Groups> EngineMethod::groups(const privacy::Ledger& ledger) const {
   if (!is_fixed_ahead())
     return privacy::Groups{.bounds = {},
@@ -344,8 +345,8 @@ privacy::Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint6
           .how = std::move(sums)};
 }
 
-/// Returns the ledger with the charges of future steps added. If a filter enforces the budget,
-/// returns it unchanged, because future charges are not known.
+/// Returns the ledger with the charges of future steps before `last` added. If a privacy filter
+/// enforces the budget, returns it unchanged, because future charges are not known.
 privacy::Ledger EngineMethod::planned(privacy::Ledger ledger, std::uint64_t last) const {
   if (ledger.budget()) return ledger;
   std::uint64_t number = ledger.authorised_until();

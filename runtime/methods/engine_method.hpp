@@ -70,11 +70,12 @@ class EngineMethod : public Method {
 
   // For methods that make releases in addition to those in the privacy plan.
 
-  /// Makes the additional releases that must precede a step (second argument), e.g. noisy sums at
-  /// the start of an epoch, and charges them. Requires that all earlier steps are done. Returns
-  /// false if the budget does not suffice. The default makes none.
+  /// Makes the additional releases that must precede step t (the second argument), e.g. noisy sums
+  /// at the start of an epoch, and charges them. Requires that all steps before t are done. Returns
+  /// false if the budget does not suffice. The default makes no releases.
   virtual bool prepare(PrivacyBudget&, std::uint64_t) { return true; }
-  /// Returns the first step after the given one before which prepare() must be called again.
+  /// Returns the first step after step t (the argument) before which prepare() must be called
+  /// again.
   virtual std::uint64_t prepared_until(std::uint64_t) const { return plan_.steps; }
   /// Returns the releases that steps first <= t < last make. Requires that prepare() was called for
   /// these steps.
@@ -83,14 +84,14 @@ class EngineMethod : public Method {
   }
   /// Returns the charge for the release of a step: mechanism and index in the ledger.
   Charge charge_of(std::uint64_t step) const;
-  /// Makes the gate check that the ledger has charges for steps first <= t < last, before an engine
-  /// (the code that computes steps on a device) draws their noise. Charges nothing. Throws
-  /// std::logic_error if a step has not been charged.
+  /// Makes the gate check that the ledger has charges for steps first <= t < last. Call it before
+  /// an engine (the code that computes steps on a device) draws the noise of these steps. Charges
+  /// nothing. Throws std::logic_error if a step has not been charged.
   void pass_gate(std::uint64_t first, std::uint64_t last) const;
   /// Returns the index of a step's release in the ledger.
   virtual std::uint64_t ledger_index(std::uint64_t step) const { return plan_.release_of(step); }
-  /// Returns the number of the ledger's releases that steps before `step` have used: up to and
-  /// including the release that the last of them belongs to.
+  /// Returns the number of entries of the ledger, from its beginning, that the steps before `step`
+  /// use. An entry can cover several steps.
   std::uint64_t ledger_until(std::uint64_t step) const {
     return plan_.epoch_steps > 0 ? plan_.releases_until(step) : ledger_index(step);
   }
@@ -98,9 +99,9 @@ class EngineMethod : public Method {
   // Certificate.
 
   /// Returns whether all releases of the run, and their number, were fixed before the first of
-  /// them, so that the accountant's bound on them holds. They were not in three cases: if they
-  /// depend on a noisy number of examples; if a filter decides during training which releases are
-  /// made; if the random key was lost, because the user who provides a new key decides how many
+  /// them, which is the condition of the accountant's bound. There are three exceptions: the
+  /// releases depend on a noisy number of examples; a filter decides during training which releases
+  /// are made; or the random key was lost, because the user who provides a new key decides how many
   /// steps there are (privacy/README.md, What a fresh key allows).
   bool is_fixed_ahead() const;
   /// Returns the epsilon to state for the run. bound: the accountant's bound on its releases. If
@@ -111,9 +112,9 @@ class EngineMethod : public Method {
 
   virtual std::string mechanism() const;
   virtual std::string sampling() const { return plan_.epoch_steps > 0 ? "allocation" : "poisson"; }
-  /// Adds to the certificate's description of the noisy gradient sums what is clipped, or how the
-  /// clipping norm C is determined. The default adds nothing; methods override it if they do not
-  /// simply clip gradients to the C of the settings.
+  /// Adds to the certificate's description of the noisy gradient sums how the clipping norm C is
+  /// determined, or what is clipped instead of gradients. The default adds nothing: gradients are
+  /// clipped to the C of the settings.
   virtual void describe_clipping(privacy::NoisySums&) const {}
 
   const TrainConfig& config() const { return context_.config; }

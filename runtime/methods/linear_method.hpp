@@ -19,14 +19,14 @@
 
 namespace cudp {
 
-/// Public properties of the training set of a linear model, known before the data are read.
+/// What is public about the training set of a linear model before the data are read.
 struct LinearProblem {
   Loss loss = Loss::logistic;
   int dimension = 0;          ///< number of features + 1
   double examples = 1.0;      ///< number of examples N, or a noisy N if it is private
   double max_examples = 1.0;  ///< public upper bound on the number of examples
-  /// mu of the single Gaussian mechanism (Gaussian DP) that is equivalent to all releases of the
-  /// run before this training, for neighbours that differ by one example.
+  /// Cost of all releases of the run before this training, for neighbours that differ by one
+  /// example: mu of the single Gaussian mechanism (Gaussian DP) that is equivalent to them.
   double mu_before = 0.0;
   double unit_rows = 1.0;  ///< maximum number of examples of one unit of privacy
   bool size_is_public = true;
@@ -42,8 +42,8 @@ struct LinearTask {
   Gate& gate;  ///< gate with the same generator and key as this object
 };
 
-/// Base class of methods for linear two-class models that train in a single step and whose releases
-/// are all known in advance. With the same key the result is the same, so repeating a run reveals
+/// Base class of methods that train a linear two-class model in one step and know all their
+/// releases in advance. With the same key the result is the same, so repeating a run reveals
 /// nothing new.
 class LinearMethod : public Method {
  public:

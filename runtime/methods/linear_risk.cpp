@@ -176,12 +176,12 @@ Vector LinearRisk::curvature_product(std::span<const double> p) {
   });
 }
 
-/// Bounds the rounding error of the risk's gradient, for unit roundoff u, d = dimension and
-/// examples |v| <= 1. A margin v . w has an error of at most (d + 4) u |w|, which changes phi', the
-/// loss's derivative, by at most the curvature times that; computing the weighted phi' adds a few
-/// u. A term phi' v has three roundings. Summing a block's terms and the blocks takes at most
-/// kBlock + blocks additions, and each partial sum is at most n, the sum of the terms' norms.
-/// Everything is doubled to cover terms of second order.
+/// Returns an upper bound on the rounding error of the risk's gradient, for unit roundoff u, d =
+/// dimension and n examples with |v| <= 1. A margin v . w has an error of at most (d + 4) u |w|,
+/// which changes phi', the loss's derivative, by at most the curvature times that; computing the
+/// weighted phi' adds a few u. A term phi' v has three roundings. Summing a block's terms and the
+/// blocks takes at most kBlock + blocks additions, and each partial sum is at most n, the sum of
+/// the terms' norms. Everything is doubled to cover terms of second order.
 double risk_rounding(const RiskSettings& settings, std::size_t dimension, double norm,
                      double unit) {
   const double n = settings.max_examples;
@@ -196,7 +196,7 @@ constexpr double kUnit = 0x1p-53;
 constexpr double kExtendedUnit =
     0.5 * static_cast<double>(std::numeric_limits<Extended>::epsilon());
 
-/// Bounds on the objective J (RiskProblem) that hold for every data set within the settings.
+/// Bounds on the objective J (RiskProblem) that hold for all data sets that the settings allow.
 struct Bounds {
   double smoothness;  ///< L, Lipschitz constant of J's gradient
   double farthest;    ///< W, maximum distance of J's minimum from 0
@@ -232,9 +232,9 @@ JGradient<Real> gradient_at(LinearRisk& risk, const RiskProblem& p, const std::v
   return g;
 }
 
-/// Returns an approximate Newton direction, by conjugate gradients: p with |(H + regulariser I) p +
-/// g| <= share |g|, where H is the Hessian of the risk at the last gradient() call and g the
-/// gradient. Returns the last p if that takes more than max_steps products with H.
+/// Solves approximately for the Newton direction p with conjugate gradients, until |(H +
+/// regulariser I) p + g| <= share |g|, where H is the Hessian of the risk at the last gradient()
+/// call and g the gradient; at most max_steps products with H. Returns the last p.
 Vector newton_direction(LinearRisk& risk, double regulariser, const Vector& g, double share,
                         int max_steps) {
   Vector p(g.size(), 0.0);
@@ -256,8 +256,8 @@ Vector newton_direction(LinearRisk& risk, double regulariser, const Vector& g, d
   return p;
 }
 
-/// Runs Newton's method from w, and leaves its last point in w. Returns nullopt if it did not
-/// converge.
+/// Runs Newton's method from the weights w, and writes its last weights to w. Returns nullopt if it
+/// did not converge.
 template <class Real>
 std::optional<RiskMinimum> newton(LinearRisk& risk, const RiskProblem& problem, Vector& w) {
   constexpr int kIterations = 200;

@@ -28,10 +28,10 @@ struct RiskSettings {
   SignWeights weights = {};
 };
 
-/// Returns an upper bound on the second derivative of the loss phi(m) of an example, with class
-/// weights or without; m = v . w is the margin, v the example and w the weights. -1 <= phi' <= 0
-/// and 0 <= phi'' <= the result. It is 1/4 for logistic loss, and 1 / (2 h) for hinge loss with its
-/// corner rounded over 1 - h .. 1 + h (Chaudhuri, Monteleoni, Sarwate 2011, section 3.4.3).
+/// Returns an upper bound on the second derivative of an example's loss phi(m), where m = v . w is
+/// the margin, v the example and w the weights: 1/4 for logistic loss, and 1 / (2 h) for hinge loss
+/// with its corner rounded over 1 - h .. 1 + h (Chaudhuri, Monteleoni, Sarwate 2011, section
+/// 3.4.3). It holds with class weights too. For both losses -1 <= phi' <= 0 and phi'' >= 0.
 double loss_curvature(const RiskSettings& settings);
 
 /// Empirical risk of a linear two-class model: the sum of the weighted losses over a training set.
@@ -60,8 +60,9 @@ class LinearRisk {
   const RiskSettings& settings() const { return settings_; }
 
  private:
-  /// Returns the sum over training examples of factor(row) v, [d]. v = y (x, 1) / max(R, |(x, 1)|)
-  /// is the example's scaled vector, with features x, label y and R = RiskSettings::max_norm.
+  /// Returns the sum over the training examples of factor(row) v, [d], where v = y (x, 1) / max(R,
+  /// |(x, 1)|) is the example's scaled vector: x its features, y its label, R =
+  /// RiskSettings::max_norm.
   template <class Real, class Factor>
   std::vector<Real> weighted_sum(const Factor& factor);
   /// Returns the features of row i. If the row is not stored as floats, they are written to
@@ -89,7 +90,8 @@ double risk_rounding(const RiskSettings& settings, std::size_t dimension, double
 struct RiskProblem {
   double regulariser = 0.0;         ///< > 0
   std::vector<double> linear = {};  ///< [d], d the number of weights; empty for 0
-  /// Public bound on |linear|; it may fail with a probability that is part of delta.
+  /// Public upper bound on |linear|. It is exceeded with a tiny probability, which is part of
+  /// delta.
   double linear_bound = 0.0;
   double tolerance = 0.0;  ///< norm of the gradient of J at which a solver may stop
 };

@@ -12,8 +12,8 @@
 namespace cudp {
 namespace {
 
-/// Throws InputError if the clipping norm is below min_clip_norm; the plan's sensitivity would then
-/// not be an upper bound, because of rounding.
+/// Throws InputError if the clipping norm is below min_clip_norm: rounding errors could then make a
+/// sum more sensitive than the plan assumes.
 void check_clip(const Network& network, Clipping clipping, double clip_norm) {
   const double min_clip = min_clip_norm(network, clipping);
   if (clip_norm < min_clip)
@@ -101,8 +101,9 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan) 
 
 namespace {
 
-/// Returns the noise multiplier that the plan needs, raised to the smallest one allowed for any
-/// step; more noise never costs privacy. A multiplier given by the user is returned unchanged.
+/// Returns the noise multiplier that the plan needs, but at least the smallest one that is allowed
+/// for any step; this only adds noise and never costs privacy. A multiplier that the user sets is
+/// returned unchanged.
 double allowed_noise_multiplier(const TrainConfig& config, const PrivacyPlan& plan) {
   const double needed = noise_multiplier_for(config, plan);
   if (config.sigma) return needed;

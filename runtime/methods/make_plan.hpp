@@ -32,10 +32,10 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan);
 /// budget.
 PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan);
 
-/// Returns whether a privacy filter must enforce the budget during training. That is so if the
-/// noise differs between steps and TrainConfig::fresh_noise_allowed is set: if the run then loses
-/// its random key, steps are repeated with new noise. Which steps are repeated may depend on
-/// released values.
+/// Returns whether a privacy filter must enforce the budget during training. This is the case if
+/// the noise differs between steps and TrainConfig::fresh_noise_allowed is set. If such a run loses
+/// its random key, it repeats steps with new noise, and which steps these are may depend on
+/// released values, so the costs cannot be added up in advance.
 bool needs_filter(const TrainConfig& config, const PrivacyPlan& plan);
 
 /// Returns the order of the Renyi divergences that a privacy filter for this plan adds up. The plan
@@ -47,8 +47,8 @@ double filter_order(PrivacyPlan plan);
 /// meaningful and config.allow_weak_privacy is not set.
 void check_budget(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Returns the largest number of steps, at most `wanted`, that stay within epsilon together with
-/// the releases `already` made. The steps begin with step `first`.
+/// Returns how many steps, from step `first` on and at most `wanted`, can be made so that they and
+/// the releases `already` made stay within epsilon.
 std::uint64_t affordable_steps(const PrivacyPlan& plan, std::span<const privacy::Release> already,
                                double epsilon, std::uint64_t first, std::uint64_t wanted);
 

@@ -39,15 +39,15 @@ struct MethodContext {
   /// examples (unless it has its own part of the budget), and the noisy statistics from which
   /// features are computed (principal components, or means and variances of channels).
   std::vector<privacy::Release> before;
-  /// Whether the run's random key was ever lost. The number of its steps may then have been chosen
+  /// Whether the run's random key was ever lost. If so, a user may have chosen the number of steps
   /// by looking at released values.
   bool key_was_lost = false;
   /// Division of the run's budget into a part for releasing the noisy number of examples and a part
   /// for training. The epsilon and delta in `config` are then those for training. nullopt if the
   /// budget is not divided.
   std::optional<privacy::CountSplit> split = {};
-  /// Number of steps per epoch; if empty, it is computed from the number of examples. Set only in
-  /// plans that are made to bound the cost of other plans; nothing is trained with them.
+  /// Number of steps per epoch; if empty, it is computed from the number of examples. It is set
+  /// only to compute a bound on the cost of other plans, never for a training.
   std::optional<std::uint64_t> epoch_steps = {};
   /// Cache of the accountant's results in this run; null: no cache.
   std::shared_ptr<privacy::AccountantMemo> memo = {};
@@ -87,8 +87,8 @@ inline bool is_per_example(const std::string& array) {
   return std::ranges::find(kPerExampleArrays, array) != kPerExampleArrays.end();
 }
 
-/// Returns the state without the arrays that have one number per example (kPerExampleArrays). A run
-/// that resumes under another random key continues from that part of its state only, because the
+/// Returns the state without the arrays that have one number per example (kPerExampleArrays). If a
+/// run is resumed with another random key, only this part of its state is used, because the
 /// training data may have changed.
 MethodState released_part(MethodState state);
 
@@ -110,15 +110,16 @@ class Method {
 
   virtual double epsilon() const = 0;
   virtual double delta() const = 0;
-  /// Returns the budget of a privacy filter that must admit every release. Returns nullopt if no
-  /// filter is needed, because the releases are known in advance to stay within epsilon.
+  /// Returns the budget of a privacy filter. With a filter, every release must be admitted by it
+  /// before it is made. Returns nullopt if the method needs no filter, because its releases are
+  /// known in advance to stay within epsilon.
   virtual std::optional<privacy::Budget> filter() const { return std::nullopt; }
   /// Returns the releases of the training that are charged when the run begins. Empty if the method
   /// charges them step by step.
   virtual std::vector<privacy::Release> releases_at_start() const { return {}; }
   /// Returns the epsilon, at the same delta and noise, for neighbouring data sets that differ by
-  /// one example instead of a whole unit of privacy with several examples. It shows the cost of the
-  /// larger unit. It is not a guarantee if releases depend on earlier ones.
+  /// one example instead of a whole unit of privacy with several examples. It is reported to show
+  /// what the larger unit costs. It is not a guarantee if releases depend on earlier ones.
   virtual double epsilon_of_one_example() const = 0;
   virtual std::uint64_t steps() const = 0;
   virtual std::uint64_t steps_per_epoch() const { return 1; }
@@ -131,35 +132,35 @@ class Method {
 
   /// Initialises the training at step 0. budget: the run's privacy budget, with all charges so far.
   virtual void start(const TrainingInputs& inputs, const PrivacyBudget& budget) = 0;
-  /// Initialises the training with a checkpoint's state. If the run's key is not the one with which
-  /// `state` was made, `state` must not contain arrays with numbers of single examples
-  /// (released_part()).
+  /// Initialises the training with a checkpoint's state. If the run's random key differs from the
+  /// one with which `state` was made, `state` must not contain arrays with one number per example
+  /// (use released_part()).
   virtual void restore(const TrainingInputs& inputs, const MethodState& state) = 0;
   virtual MethodState state() const = 0;
-  /// Returns whether the ledger has charges for everything that the run has released up to `step`.
-  /// The arguments after `ledger`: number of steps made, and epsilon that the run reported as
-  /// spent. Requires that restore() was called.
+  /// Returns whether the ledger has charges for everything that the run has released up to `step`,
+  /// the number of steps made. The last argument is the epsilon that the run reported as spent.
+  /// Requires that restore() was called.
   virtual bool accounts_for(const privacy::Ledger&, std::uint64_t /*step*/,
                             double /*epsilon*/) const {
     return true;
   }
   /// Prepares the training to continue at `step` with a new random key, after the run's key was
-  /// lost. Requires that restore() was called. Later steps are then new releases and are charged
-  /// again. Throws BudgetError if a new key is not possible, e.g. because all releases were charged
-  /// once, in advance.
+  /// lost. Requires that restore() was called. Steps from `step` on count as new releases and are
+  /// charged again. Throws BudgetError if a new key is not possible, e.g. because all releases were
+  /// charged in advance and only once.
   virtual void fresh_key(PrivacyBudget& budget, std::uint64_t step) = 0;
 
-  /// Returns the total number of steps that the budget allows, at least the number of steps done
-  /// (second argument). Throws BudgetError if the budget allows no more steps.
+  /// Returns the total number of steps that the budget allows. Throws BudgetError if it is not more
+  /// than the number of steps done (second argument).
   virtual std::uint64_t last_step(const PrivacyBudget&, std::uint64_t) const { return steps(); }
-  /// Charges the budget for steps `step` to `until` - 1, or for fewer if it does not suffice, and
-  /// for releases that must precede these steps. Returns one past the last step that was charged:
-  /// `step` if the budget is spent.
+  /// Charges the budget for steps `step` to `until` - 1, and for releases that must precede these
+  /// steps. If the budget does not suffice, charges only the first of them. Returns the index of
+  /// the first step that is not charged: `step` if the budget is spent.
   virtual std::uint64_t authorise(PrivacyBudget& budget, std::uint64_t step,
                                   std::uint64_t until) = 0;
-  /// Makes steps `step` to `until` - 1, which authorise() has charged. The gate checks each before
-  /// its noise is drawn. Returns one past the last step made; it is less than `until` only if the
-  /// method charges its releases one by one and the budget is spent.
+  /// Makes steps `step` to `until` - 1, which authorise() has charged. The gate checks each step
+  /// before its noise is drawn. Returns the index after the last step made. It is less than `until`
+  /// only if the method charges its releases one by one and the budget is spent.
   virtual std::uint64_t train(std::uint64_t step, std::uint64_t until) = 0;
 
   /// Returns the current values of all trained parameters of the model that is released.
@@ -181,8 +182,8 @@ class Method {
   virtual double examples_per_step() const = 0;
   virtual Outcome outcome(std::uint64_t step) const { return {.steps = step}; }
   /// Returns the method's privacy guarantee for the certificate. ledger: everything that was
-  /// charged; this is more than planned if the random key was lost, and steps were repeated with a
-  /// new one. step: number of steps made.
+  /// charged. If the random key was lost and steps were repeated with a new one, it has more
+  /// charges than were planned. step: number of steps made.
   virtual privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const = 0;
   /// Returns the epsilon of a finished run, at the same delta, for several units of privacy
   /// together (group privacy); nullopt if the method states none.
@@ -199,8 +200,8 @@ class Method {
   virtual Diagnostics diagnostics() { return {}; }
 };
 
-/// Returns the reason not to release a model if the privacy proof of its method assumes real
-/// numbers and does not cover rounding. what: name of the mechanism, for the text.
+/// Returns the reason not to release a model of a method whose privacy proof assumes real numbers
+/// and does not cover rounding. what: name of the mechanism, for the text.
 std::string real_numbers_obstacle(const std::string& what);
 
 }  // namespace cudp

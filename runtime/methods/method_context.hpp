@@ -6,10 +6,10 @@
 
 namespace cudp {
 
-/// Returns how epsilon and delta are divided between releasing the number of training examples with
-/// noise, if it is private, and the training. Returns nullopt if the number is public, or if the
-/// method's proof treats its release as one more of the training's. Depends on public settings
-/// only. Throws BudgetError if the budget cannot be divided.
+/// Returns how epsilon and delta are divided between two things: the release of the noisy number of
+/// training examples, and the training. Returns nullopt if there is no such division, because the
+/// number is public or the method's own proof covers its release. Depends on public settings only.
+/// Throws BudgetError if the budget cannot be divided.
 std::optional<privacy::CountSplit> count_split(const TrainConfig& config, const DataSplit& data);
 
 /// Returns the public properties of a run from which its method is made. ledger: charges of the run

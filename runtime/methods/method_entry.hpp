@@ -25,8 +25,8 @@ struct MethodEntry {
   /// methods, then apply to it.
   bool stochastic = true;
   bool linear_model = false;  ///< trains only a linear model with one output
-  /// Whether the method's privacy proof treats the noisy number of examples as one more release,
-  /// whose noise is fixed in advance. If false, that release has its own part of the budget
+  /// Whether the method's own privacy proof covers the release of the noisy number of examples,
+  /// with noise that is fixed in advance. If false, that release has a separate part of the budget
   /// (privacy/count_split.hpp).
   bool counts_in_its_proof = false;
   bool gives_privacy = true;  ///< if false, a run needs no budget, and releases nothing
@@ -42,9 +42,9 @@ struct MethodEntry {
   /// it supports them.
   std::string_view units_unsupported;
   bool adapts_step_size = false;  ///< supports --schedule adaptive, from released gradients
-  /// Message to users whose settings (e.g. of a preset) are tuned for method dpsgd, if such
-  /// settings do not suit this method: the reason, and the flags to use instead. Empty if they suit
-  /// it.
+  /// Message for a user who combines this method with settings (e.g. of a preset) that are tuned
+  /// for method dpsgd and do not suit this one: the reason, and the flags to use instead. Empty if
+  /// they suit it.
   std::string_view own_tuning;
   /// Keys of options that tune this method. If the user sets one of them, the message own_tuning is
   /// not shown.

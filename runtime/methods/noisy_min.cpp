@@ -35,9 +35,9 @@ struct Interval {
   Real high;
 };
 
-/// Returns the indices of the `count` smallest numbers, in ascending order of the numbers, given an
-/// interval that contains each of them. Returns nullopt if overlapping intervals leave the order
-/// open.
+/// Returns the indices of the `count` smallest of several numbers, in ascending order of the
+/// numbers. Of each number only an interval that contains it is known; returns nullopt if
+/// overlapping intervals leave the order open.
 template <class Real>
 std::optional<std::vector<std::size_t>> order_of(const std::vector<Interval<Real>>& all,
                                                  std::size_t count) {
@@ -58,9 +58,9 @@ double min_of(std::span<const double> scores) {
 
 }  // namespace
 
-/// Error analysis of this function, which computes in double. Let E = -ln U, with uniform U in (0,
-/// 1), and let m be the first 64 bits of U, so that U is in [m, m + 1] 2^-64, and 2^44 <= m <= 2^64
-/// - 2^44.
+/// The function computes in double; this is its error analysis. Let E = -ln U, with uniform U in
+/// (0, 1), and let m be the first 64 bits of U, so that U is in [m, m + 1] 2^-64, and 2^44 <= m <=
+/// 2^64 - 2^44.
 ///   Later bits change U by at most 2^-44 of its value. They change E by at most 2^-44 if U < 1/2,
 ///   where E > ln 2; and by at most 2^-63 if U >= 1/2, where E > 2^-20. In both cases that is below
 ///   2^-42 of E.

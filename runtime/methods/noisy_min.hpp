@@ -14,13 +14,14 @@ class ReleaseObserver;  // runtime/gate/release_observer.hpp
 
 enum class SelectionNoise { gumbel, laplace };
 
-/// Report-noisy-min: returns the index i with the largest -score_i + noise_i, with independent
-/// noise of scale sensitivity / epsilon. Gumbel noise is skewed, so its sign matters: the smallest
-/// of score + Gumbel would be another mechanism, with up to (k - 1) times the privacy loss for k
-/// scores. Requires that scores are finite and not empty.
+/// Report-noisy-min, for minimising: returns the index i with the largest noise_i - score_i, where
+/// the noise_i are independent of scale sensitivity / epsilon. (Gumbel noise is skewed, so its sign
+/// matters: choosing the smallest score_i + noise_i would be another mechanism, with up to k - 1
+/// times the privacy loss for k scores.) Requires that scores are finite and not empty.
 ///
-/// Gumbel: the first index that noisy_smallest() returns. Laplace: computed in double from 52 bits
-/// each, words 0 .. 2 k - 1 of the stream, so its proof holds for real numbers only.
+/// With Gumbel noise the result is the first index that noisy_smallest() returns, and exact.
+/// Laplace noise is computed in double from 52 bits each, words 0 .. 2 k - 1 of the stream, so its
+/// privacy proof holds for real numbers only.
 ///
 /// stream: random stream of the noise. release_observer: receives the returned index, and may
 /// replace it; null if there is none.
@@ -44,8 +45,8 @@ std::vector<std::size_t> noisy_smallest(std::span<const double> scores, std::siz
                                         const RandomStream& stream,
                                         ReleaseObserver* release_observer = nullptr);
 
-/// Numbers of random 32-bit words per score, the digits of a uniform U in (0, 1):
-/// quick_noisy_order() reads the first kFirstDigits words only, exact_noisy_order() all kAllDigits.
+/// Numbers of random 32-bit words per score: the digits of a uniform U in (0, 1).
+/// quick_noisy_order() reads only the first kFirstDigits words, exact_noisy_order() all kAllDigits.
 inline constexpr std::size_t kFirstDigits = 2;
 inline constexpr std::size_t kAllDigits = 26;
 

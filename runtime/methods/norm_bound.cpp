@@ -11,9 +11,9 @@ namespace cudp {
 
 namespace {
 
-/// Throws InputError if nothing public bounds the inputs: the certificate states that no gradient
-/// is cut. Numbers of a table and pixels have a public range, and numbers of an array only if each
-/// row is divided by its norm.
+/// Throws InputError if no public range bounds the inputs, because the certificate states that no
+/// gradient is clipped. Table columns and pixels have a public range; arrays of numbers have one
+/// only if each row is divided by its norm.
 void check_range(Normalise normalise, const Dataset& format) {
   const bool is_scaled = format.is_bytes() || format.is_coded();
   if (normalise == Normalise::unit || (normalise == Normalise::none && is_scaled)) return;

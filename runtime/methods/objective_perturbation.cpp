@@ -40,10 +40,10 @@ ObjectivePerturbation::ObjectivePerturbation(const TrainConfig& config, const Li
   check_solver(risk_, dimension_, problem());
 }
 
-/// Returns the objective with a bound on |b|, b its random linear term. |b| exceeds (sqrt(d) +
-/// sqrt(2 t)) / mu with probability at most exp(-t) (Laurent, Massart 2000, Lemma 1). t is such
-/// that this is half of the part of delta reserved for bounds; the other half is for the bound on
-/// the number of examples.
+/// Returns the objective without its random linear term b, but with a bound on |b|. With
+/// probability at least 1 - exp(-t), |b| is at most (sqrt(d) + sqrt(2 t)) / mu (Laurent, Massart
+/// 2000, Lemma 1). t is such that exp(-t) is half of the part of delta reserved for bounds; the
+/// other half is for the bound on the number of examples.
 RiskProblem ObjectivePerturbation::problem() const {
   const double t = -std::log(0.5 * kFailureShare * delta_);
   return {.regulariser = regulariser_,
@@ -55,9 +55,10 @@ std::vector<std::string> ObjectivePerturbation::obstacles() const {
   return {real_numbers_obstacle("objective perturbation")};
 }
 
-/// Returns an (epsilon, delta)-DP release, because the ledger has no mechanism for objective
-/// perturbation. Its epsilon includes the cost of the noisy number of examples, which the ledger
-/// also charges separately. So the ledger's total exceeds the epsilon that the certificate states.
+/// Returns the release with which the method is charged: an (epsilon, delta)-DP release, because
+/// the ledger has no mechanism for objective perturbation. Its epsilon includes the cost of the
+/// noisy number of examples, which the ledger also charges separately, so the ledger's total
+/// exceeds the epsilon that the certificate states.
 std::vector<privacy::Release> ObjectivePerturbation::releases() const {
   return {{.mechanism = privacy::ApproximateDp{.epsilon = epsilon_, .delta = delta_}, .count = 1}};
 }

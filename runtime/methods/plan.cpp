@@ -32,7 +32,8 @@ void check_allocation(const PrivacyPlan& plan) {
 
 namespace {
 
-/// Returns the epochs that steps first <= t < last are part of.
+/// Returns the releases for random allocation: one for each epoch that has steps in first <= t <
+/// last.
 std::vector<privacy::Release> allocated_releases(const PrivacyPlan& plan, std::uint64_t first,
                                                  std::uint64_t last) {
   if (first >= last) return {};

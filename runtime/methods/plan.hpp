@@ -16,8 +16,9 @@ namespace cudp {
 /// certificate states an epsilon (group privacy).
 inline constexpr std::uint64_t kLargestGroup = 16;
 
-/// Fraction of delta that is reserved for bounds that may fail, with a tiny probability: on a
-/// private number of examples, and on the memory of a batch (PrivacyPlan::failure).
+/// Fraction of delta that is reserved for bounds that fail with a tiny probability: the bound on a
+/// private number of examples, and the bound on the size of a batch that fits in memory
+/// (PrivacyPlan::failure).
 inline constexpr double kFailureShare = 1e-9;
 
 /// Largest epsilon and delta of a budget without --allow-weak-privacy. A larger budget guarantees
@@ -25,11 +26,12 @@ inline constexpr double kFailureShare = 1e-9;
 inline constexpr double kMaxEpsilon = 200.0;
 inline constexpr double kMaxDelta = 0.1;  ///< delta must be below this
 
-/// Minimum noise multiplier. Sums are integer multiples of a grid g. The noise must be at least
-/// 2^16 g (rounded_normal.hpp), and the clipping norm may be as small as 2^20 g (fixed_point.hpp).
+/// Minimum noise multiplier, the smallest possible noise / the largest possible clipping norm. In
+/// steps g of the grid of a sum: the noise must be at least 2^16 g (rounded_normal.hpp), and the
+/// clipping norm may be as small as 2^20 g (fixed_point.hpp).
 inline constexpr double kMinNoiseMultiplier = 0x1p-4;
-/// Maximum noise multiplier. Sums are integer multiples of a grid g. The noise may be at most 2^40
-/// g, and the clipping norm may be as large as 2^21 g.
+/// Maximum noise multiplier. In steps g of the grid of a sum: the noise may be at most 2^40 g, and
+/// the clipping norm may be as large as 2^21 g.
 inline constexpr double kMaxNoiseMultiplier = 0x1p18;
 
 /// Consecutive steps with the same noise: from the end of the previous span to step `until`,
@@ -56,15 +58,15 @@ struct PrivacyPlan {
   /// Each example is in each step's batch with probability threshold / 2^32: independently of other
   /// steps if epoch_steps is 0, otherwise in exactly one step of each epoch.
   std::uint64_t sampling_threshold = 0;
-  /// Number t of steps of an epoch under random allocation. One release is then a whole epoch, and
-  /// the number of steps is a multiple of t. 0: Poisson sampling.
+  /// Number t of steps per epoch under random allocation; 0: Poisson sampling. With random
+  /// allocation one release is a whole epoch, and the number of steps is a multiple of t.
   std::uint64_t epoch_steps = 0;
   double expected_batch = 0.0;  ///< divisor of sums, instead of the size of the drawn batch
   std::uint64_t steps = 0;
   /// C: clipping norm, maximum L2 norm of one example's contribution before rounding.
   double clip_norm = 0.0;
-  /// Sensitivity of a sum, for one example: clip_norm plus the effect of rounding. The noise is
-  /// proportional to it.
+  /// Sensitivity of a sum to one example: clip_norm plus the effect of rounding. The noise is a
+  /// multiple of it (noise_multiplier).
   double sensitivity = 0.0;
   /// sigma: standard deviation of the noise / sensitivity, for steps with scale 1.
   double noise_multiplier = 0.0;
@@ -77,7 +79,7 @@ struct PrivacyPlan {
   std::uint64_t epoch_releases = 0;
   double epoch_noise = 0.0;  ///< noise multiplier of the sums at the start of epochs
   /// Epsilon that was spent on releasing a noisy number of examples; 0 if the number is public. All
-  /// other fields concern the rest of the budget.
+  /// other fields are about the rest of the budget.
   double count_epsilon = 0.0;
   /// Releases that are charged to the same budget before the first step, e.g. noisy statistics from
   /// which features are computed.
@@ -87,7 +89,7 @@ struct PrivacyPlan {
   /// and on the memory of a batch on a device. The noise does not depend on it.
   double failure = 0.0;
   std::uint64_t group = 1;  ///< maximum number of examples of one unit of privacy
-  /// Order of the Renyi divergences that the accountant must add; 0: it uses its best bound. If
+  /// Order at which the accountant must add Renyi divergences; 0: it uses its best bound. If
   /// releases depend on earlier ones, the order must be fixed before the first of them (Feldman &
   /// Zrnic 2021).
   double order = 0.0;
@@ -95,18 +97,18 @@ struct PrivacyPlan {
   PlanMemo memo = {};
 
   Draw draw() const;
-  /// Returns the index of the release to which a step belongs: the step's own index, or that of its
-  /// epoch under random allocation.
+  /// Returns the index of the release that contains a step: the step's own index or, under random
+  /// allocation, the index of its epoch.
   std::uint64_t release_of(std::uint64_t step) const {
     return epoch_steps > 0 ? step / epoch_steps : step;
   }
-  /// Returns the number of releases to which the first `steps` steps belong: one release per step,
-  /// or one per epoch under random allocation.
+  /// Returns the number of releases that contain the first `steps` steps: one release per step or,
+  /// under random allocation, per epoch.
   std::uint64_t releases_until(std::uint64_t steps) const {
     return epoch_steps > 0 ? (steps + epoch_steps - 1) / epoch_steps : steps;
   }
-  /// Returns the number of steps that belong to the first `releases` releases. A release is one
-  /// step, or a whole epoch under random allocation.
+  /// Returns the number of steps that the first `releases` releases contain: one step per release
+  /// or, under random allocation, a whole epoch.
   std::uint64_t steps_until(std::uint64_t releases) const {
     return epoch_steps > 0 ? releases * epoch_steps : releases;
   }

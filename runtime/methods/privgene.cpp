@@ -43,9 +43,10 @@ Models first_generation(std::size_t count, std::size_t d, const RandomStream& st
   return models;
 }
 
-/// Returns `count` models: the parents, followed by their children. A child has the coordinates of
-/// one parent up to a random index and those of another one from there on. One of its coordinates
-/// is moved by up to `reach`. The numbers come from `stream`.
+/// Returns the next generation of `count` models: the parents, followed by their children. A child
+/// takes the coordinates before a random index from one parent and the others from a second parent
+/// (crossover); then one coordinate is changed by up to `reach` (mutation). The random numbers come
+/// from `stream`.
 Models next_generation(Models parents, std::size_t count, float reach, const RandomStream& stream) {
   Dice dice(stream, 5 * count);
   const std::size_t families = parents.size();

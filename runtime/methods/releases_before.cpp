@@ -9,7 +9,8 @@
 
 namespace cudp {
 
-/// Returns config.feature_sigma if it is set. Otherwise the release gets the fraction
+/// Returns the noise multiplier for the statistics from which features are computed:
+/// config.feature_sigma if it is set; otherwise the one that spends the fraction
 /// config.feature_share of the budget, measured as 1 / sigma^2 (sigma: noise multiplier), which
 /// adds up for Gaussian releases.
 double feature_noise(const TrainConfig& config, std::uint64_t unit_rows) {

@@ -35,9 +35,9 @@ RiskSettings risk_settings(const TrainConfig& config, Loss loss, double max_exam
 privacy::MinimisedRisk minimised_risk(const RiskSettings& settings, double regulariser,
                                       double tolerance);
 
-/// Throws BudgetError unless the solver provably reaches the problem's tolerance on every data set
-/// that the settings allow. Otherwise a failure of the solver could reveal something about the
-/// rows. The check does not read the data.
+/// Throws BudgetError unless it is proved that the solver reaches the problem's tolerance on every
+/// data set that the settings allow. Without a proof, a failure of the solver could reveal
+/// something about the rows. Does not read the data.
 void check_solver(const RiskSettings& settings, std::size_t dimension, const RiskProblem& problem);
 
 }  // namespace cudp

@@ -16,8 +16,9 @@ struct SgdOptions {
 /// Stochastic gradient descent without privacy, for comparison: the steps of DP-SGD without
 /// clipping and noise. A run has no certificate and releases nothing.
 ///
-/// The engine sums clipped gradients on a grid that depends on the clipping norm. The norm starts
-/// at 64; if a gradient is longer, the step is repeated with twice that norm, until none is.
+/// The engine can only sum clipped gradients, because its grid depends on the clipping norm. So a
+/// step is tried with a large clipping norm, 64 at first, and repeated with twice that norm as long
+/// as a gradient is longer.
 class Sgd final : public EngineMethod {
  public:
   explicit Sgd(const MethodContext& context);

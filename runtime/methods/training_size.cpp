@@ -12,9 +12,9 @@
 namespace cudp {
 namespace {
 
-/// Minimum standard deviation of the noise. The released number is rounded to a whole one, so less
-/// noise would make no difference. It also keeps the noisy number, in steps of its grid, within 63
-/// bits.
+/// Minimum standard deviation of the noise on the number of examples. Less noise would make no
+/// difference, because the released number is rounded to a whole one. The minimum also keeps the
+/// noisy number, in grid steps, within 63 bits.
 constexpr double kMinNoise = 0x1p-4;
 /// Maximum standard deviation of the noise, relative to the batch size. With more noise the number
 /// cannot be used to compute a sampling rate.
@@ -27,10 +27,10 @@ std::uint64_t TrainingSize::steps_per_epoch(std::int64_t batch) const {
   return steps >= 1.0 ? static_cast<std::uint64_t>(steps) : 1;
 }
 
-/// Adds a margin to the noisy number, so that the result is at least the true number with
-/// probability 1 - failure: noise of standard deviation s is below -z s with probability at most
-/// exp(-z^2 / 2). Rounding changes the noisy number by at most 1/2, and raising it to at least 1
-/// only raises the bound.
+/// Returns an upper bound on the true number of examples: the noisy number plus a margin, so that
+/// the bound holds with probability 1 - failure. (Noise of standard deviation s is below -z s with
+/// probability at most exp(-z^2 / 2). The margin includes 1/2 for rounding; that the noisy number
+/// is raised to at least 1 can only increase the bound.)
 double TrainingSize::max_examples(double failure) const {
   const double margin = is_public() ? 0.0 : 1.0 + noise * std::sqrt(-2.0 * std::log(failure));
   return value + margin + static_cast<double>(kLargestGroup * unit_rows);
