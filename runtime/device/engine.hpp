@@ -48,8 +48,8 @@ inline constexpr const char* kBatchTooLarge =
 /// Settings with which an engine is made for a training.
 struct EngineSettings {
   /// Recipe of the steps (how a batch is drawn, how gradients are clipped and added, the
-  /// optimizer), for which the engine allocates memory. Steps may use a recipe with other numbers,
-  /// but it must have the same kinds of draw, contribution and optimizer.
+  /// optimizer). The engine allocates memory for it. A step may use a recipe with other numbers,
+  /// but of the same kinds of draw, contribution and optimizer.
   StepRecipe recipe;
   Generator generator = Generator::chacha20;
   SharedKey key;
@@ -68,10 +68,10 @@ struct EngineSettings {
   EvaluateWith evaluate_with = EvaluateWith::ours;
   int threads = 0;  ///< number of CPU threads; 0 for all cores. Results do not depend on it.
   bool diagnostics = false;  ///< collect private statistics (--unsafe-diagnostics)
-  /// Weight of each class in [0, 1], [classes]; empty if all are 1. An example of class c adds its
-  /// clipped gradient times the weight of c, so it changes the sum by no more than without weights.
-  /// Whether an example counts as clipped depends on its unweighted gradient. With importance
-  /// sampling or transformed gradients the loss is multiplied by the weight instead, before the
+  /// Weight of each class in [0, 1], [classes]; empty if all are 1. The clipped gradient of an
+  /// example is multiplied by the weight of its class, which cannot increase the sensitivity.
+  /// Whether a gradient counts as clipped is decided before that. Exception: with importance
+  /// sampling or transformed gradients, the loss is multiplied by the weight instead, before the
   /// gradient's norm is computed.
   std::vector<float> class_weights = {};
   /// Canaries of an audit (examples with a chosen gradient); null in every training that is not
@@ -96,8 +96,8 @@ struct EngineSettings {
 /// of the network.
 void check_class_weights(const Network& network, const EngineSettings& settings);
 
-/// Totals of losses, gradient norms and counts over the steps since they were last read. They are
-/// private: they never leave the process unless the user passed --unsafe-diagnostics. A training
+/// Totals of losses, gradient norms and counts over the steps since the last reading. They have no
+/// noise and never leave the process, unless the user passed --unsafe-diagnostics. A training
 /// method that uses them must add noise to them first.
 struct Diagnostics {
   std::int64_t loss_units = 0;   ///< sum of losses of the sampled examples [kTallyUnit]
@@ -120,7 +120,8 @@ struct Diagnostics {
 
   /// Number of integers into which to_words() converts these totals.
   static constexpr int kWords = 5;
-  /// Writes the totals to words [kWords] as integers, which can be added up over ranks (processes).
+  /// Writes the totals to words [kWords] as integers, so that the totals of several ranks
+  /// (processes) can be added up.
   void to_words(std::int64_t* words) const {
     words[0] = loss_units;
     words[1] = norm_units;
@@ -150,10 +151,11 @@ struct FollowedSteps {
   Diagnostics diagnostics;
 };
 
-/// Checks steps that ran with an adaptive clipping norm, and returns the clipping norm after them:
-/// starting with `clip`, `rule` is applied to the noisy count of each step. given: the argument
-/// `scalars` of Engine::run_following(). Throws Error unless each step used, to the last bit, the
-/// scalars that follow from the steps before it; no result of the steps may then be used.
+/// Checks the steps of Engine::run_following(), which ran with an adaptive clipping norm, and
+/// returns the clipping norm after them. The check repeats the adaptation: starting with `clip`, it
+/// applies `rule` to the noisy count of each step. given: the argument `scalars` of
+/// run_following(). Throws Error unless each step used, to the last bit, the scalars that follow
+/// from the steps before it; the results of the steps must then not be used.
 float check_followed(const FollowedSteps& steps, const ClipRule& rule, float clip,
                      std::span<const StepScalars> given);
 
@@ -189,15 +191,18 @@ class Engine {
   /// norms.
   virtual TrainState state() = 0;
 
-  /// Runs steps number first, first + 1, ... of one recipe, one step for each element of `scalars`.
-  /// Returns when all steps are done. An engine may record a step as a CUDA graph and replay it
-  /// without the host. Each step
-  ///   draws its batch as recipe.draw requires,
-  ///   sums the examples' contributions, which recipe.contribution defines (0 if one is not
-  ///   finite), adds noise to the sum, which is no longer private then (it is released), with
-  ///   recipe.step_size, increases b^2 by |g~|^2, then divides the learning rate by b, takes the
-  ///   optimizer's step with g~ = the released sum / expected batch size. For transformed gradients
-  ///   g~ is first transformed back, and updates their mean and standard deviation.
+  /// Runs steps number first, first + 1, ... of one recipe, one step for each element of `scalars`,
+  /// and returns when all are done. An engine may record a step as a CUDA graph and replay it
+  /// without the host. A step has five parts:
+  ///  1. It draws its batch as recipe.draw requires.
+  ///  2. It sums the examples' contributions, which recipe.contribution defines. A contribution
+  ///     that is not finite counts as 0.
+  ///  3. It adds noise to the sum. The noisy sum counts as released, i.e. it may be published. In
+  ///     the following, g~ is the released sum / expected batch size.
+  ///  4. If recipe.step_size is set, it increases b^2 by |g~|^2, then divides the learning rate
+  ///     by b.
+  ///  5. It makes the optimizer's update with g~. For transformed gradients, g~ is first
+  ///     transformed back, and also updates their mean and standard deviation.
   ///
   /// Throws std::invalid_argument if a number is out of range. Throws Error if memory was not
   /// allocated for this kind of recipe, or, with the message kBatchTooLarge, if a batch is too
@@ -205,12 +210,12 @@ class Engine {
   virtual void run(const StepRecipe& recipe, std::uint64_t first,
                    std::span<const StepScalars> scalars) = 0;
 
-  /// Runs steps as run() does, and after each step changes the clipping norm by `rule`; `clip` is
-  /// that of the first step. The scalars of a step are scalars_at(rule, its clipping norm, its
-  /// element of `scalars`). count_noise: for each step the noise on its count of unclipped
-  /// gradients, in multiples of rule.grid; runtime/gate/gate.hpp draws it. Requires flat clipping,
-  /// EngineSettings::diagnostics, and no release observer. The caller must check the result with
-  /// check_followed().
+  /// Runs steps as run() does, but changes the clipping norm after each step by `rule`. clip:
+  /// clipping norm of the first step. scalars: those of each step before the adaptation; a step
+  /// with clipping norm c uses scalars_at(rule, c, its element). count_noise: for each step the
+  /// noise on its count of unclipped gradients, in multiples of rule.grid; runtime/gate/gate.hpp
+  /// draws it. Requires flat clipping, EngineSettings::diagnostics, and no release observer. The
+  /// caller must check the result with check_followed().
   virtual FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
                                       std::span<const StepScalars> scalars, const ClipRule& rule,
                                       float clip, std::span<const std::int64_t> count_noise);

@@ -8,9 +8,9 @@
 
 namespace cudp {
 
-/// Linear engine over the examples of all ranks (processes), each of which has its own range of the
-/// training set. Its sums over ranks are exact, because every rank's sum is an integer multiple of
-/// the same power of two.
+/// Linear engine for training by several ranks (processes), each of which has its own range of the
+/// training set: adds up the ranks' sums. The result is exact, because every rank's sum is an
+/// integer multiple of the same power of two.
 class JoinedLinearEngine final : public LinearEngine {
  public:
   /// mine: engine for this rank's examples. max_examples: upper bound on the number of examples of

@@ -22,7 +22,7 @@ void read(const Dataset& data, std::size_t example, std::span<float> x) {
     x[j] = data.scale * static_cast<float>(data.byte_values()[example * x.size() + j]) + data.shift;
 }
 
-/// Writes example `example` of the data set, with its label and norm, to slot `to` of the tiles of
+/// Copies one example, with its label and norm, from the data set to position `to` in the tiles of
 /// `out`. buffer: scratch memory, [features].
 void put(const Dataset& data, std::size_t example, std::size_t to, std::span<float> buffer,
          LinearData& out) {

@@ -21,7 +21,7 @@ struct LinearData {
 void check_linear_data(const Dataset& train);
 
 /// Returns all examples of the data set in tiles. An example with a feature that is not finite is
-/// left out: its slot has sign 0 and features 0.
+/// replaced by zeros (sign 0 and features 0), so that it adds nothing to any sum.
 LinearData linear_data(const Dataset& data);
 LinearData linear_data(const Dataset& data, std::span<const std::uint32_t> examples);
 

@@ -34,10 +34,10 @@ std::vector<Complex> roots_of_unity(int n) {
   return roots;
 }
 
-/// Computes, in place, the discrete Fourier transform of each of `lines` lines of `f`, each of n
-/// numbers. Line l begins at index l * line_step, and its numbers are `step` apart. Uses the plain
-/// sum in double, O(n^2), because tables are computed only once. Complex products are written out,
-/// because those of std::complex check for NaN. kSide lines are summed at a time.
+/// Computes, in place, the discrete Fourier transform of each of `lines` lines of `f`. Line l has n
+/// numbers, the first at index l * line_step, each of the next `step` further. Uses the plain sum
+/// in double, O(n^2), because tables are computed only once. Complex products are written out,
+/// because those of std::complex check for NaN, which is slow. kSide lines are summed at a time.
 void transform_lines(Field& f, int n, int step, int lines, int line_step) {
   constexpr int kSide = 8;
   const std::vector<Complex> roots = roots_of_unity(n);
@@ -146,11 +146,11 @@ std::vector<double> low_pass_spectrum(int n) {
 }
 
 /// Returns ScatterTables::low_rows for one axis and level: the weights with which each output of
-/// the low-pass filter adds up the pixels of a line, in blocks of kLowPassBlock outputs. n: number
-/// of pixels of the padded axis at level 0. A line of level 1 has every other pixel, so only the
-/// lower half of the frequencies. outputs: number of outputs. Only every fourth pixel of level 0 is
-/// an output. Output o is centred on pixel 4 (o + 1), because the first and the last of these
-/// pixels are in the padding and are left out.
+/// the low-pass filter adds up the pixels of a line, in blocks of kLowPassBlock outputs. Outputs
+/// are at every fourth pixel of level 0: output o is centred on pixel 4 (o + 1), because the first
+/// and the last of these pixels are in the padding. A line of level 1 has only every other pixel,
+/// and so only the lower half of the frequencies. n: number of pixels of the padded axis at level
+/// 0. outputs: number of outputs.
 std::vector<float> low_pass_table(int n, int level, int outputs) {
   const std::vector<double> full = low_pass_spectrum(n);
   const int size = n >> level;

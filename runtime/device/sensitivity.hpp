@@ -18,10 +18,10 @@ struct Arithmetic {
 
 /// How CPU kernels add up the squares of a gradient.
 inline constexpr Arithmetic kCpuArithmetic{.norm_chains = 8, .norm_block = 1024};
-/// How CUDA adds up the squares of a gradient, also if products are computed in TF32. There is no
-/// margin for the relative error 2^-11 of numbers rounded to TF32, because terms that cancel could
-/// magnify that error without limit. None is needed: the gradient that is added to the sum is, bit
-/// for bit, the one whose norm was computed.
+/// How CUDA adds up the squares of a gradient, also if products are computed in TF32. The error
+/// bound needs no term for the rounding to TF32 (2^-11): the gradient whose norm is computed is,
+/// bit for bit, the one that is added to the sum, whatever error it has. (A term would not help
+/// either, because terms that cancel could magnify that error without limit.)
 inline constexpr Arithmetic kCudaArithmetic{};
 
 /// Returns the smallest clipping norm C for which the bound that sensitivity_rounding_error()
@@ -59,9 +59,9 @@ double sensitivity_rounding_error(const Network& network, const Arithmetic& arit
                                   double shift = 0.0);
 
 /// Returns the L2 sensitivity to which the noise is scaled: the largest change of the sum that an
-/// engine computes if one example is added or removed. It includes the effects of all roundings.
-/// bound: bounds on what one example adds, before rounding. arithmetic: how the engine adds up the
-/// squares of a norm.
+/// engine computes if one example is added or removed, including the effects of all roundings.
+/// bound: bounds on one example's contribution before rounding. arithmetic: how the engine adds up
+/// the squares of a norm.
 double sensitivity(const ContributionBound& bound, const Network& network,
                    const Arithmetic& arithmetic);
 

@@ -90,8 +90,8 @@ class EngineMethod : public Method {
   void pass_gate(std::uint64_t first, std::uint64_t last) const;
   /// Returns the index of a step's release in the ledger.
   virtual std::uint64_t ledger_index(std::uint64_t step) const { return plan_.release_of(step); }
-  /// Returns the number of entries of the ledger, from its beginning, that the steps before `step`
-  /// use. An entry can cover several steps.
+  /// Returns the number of releases, from the beginning of the ledger, that the steps before `step`
+  /// use. (With random allocation one release is a whole epoch.)
   std::uint64_t ledger_until(std::uint64_t step) const {
     return plan_.epoch_steps > 0 ? plan_.releases_until(step) : ledger_index(step);
   }

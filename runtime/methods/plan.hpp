@@ -26,12 +26,13 @@ inline constexpr double kFailureShare = 1e-9;
 inline constexpr double kMaxEpsilon = 200.0;
 inline constexpr double kMaxDelta = 0.1;  ///< delta must be below this
 
-/// Minimum noise multiplier, the smallest possible noise / the largest possible clipping norm. In
-/// steps g of the grid of a sum: the noise must be at least 2^16 g (rounded_normal.hpp), and the
-/// clipping norm may be as small as 2^20 g (fixed_point.hpp).
+/// Minimum noise multiplier: with it, the noise is large enough even for the smallest clipping
+/// norm. In steps g of the grid of a sum, the noise must be at least 2^16 g (rounded_normal.hpp),
+/// and the clipping norm may be as small as 2^20 g (fixed_point.hpp).
 inline constexpr double kMinNoiseMultiplier = 0x1p-4;
-/// Maximum noise multiplier. In steps g of the grid of a sum: the noise may be at most 2^40 g, and
-/// the clipping norm may be as large as 2^21 g.
+/// Maximum noise multiplier: with it, the noise is not too large even for the largest clipping
+/// norm. In steps g of the grid of a sum, the noise may be at most 2^40 g, and the clipping norm
+/// may be as large as 2^21 g.
 inline constexpr double kMaxNoiseMultiplier = 0x1p18;
 
 /// Consecutive steps with the same noise: from the end of the previous span to step `until`,

@@ -27,10 +27,11 @@ std::uint64_t TrainingSize::steps_per_epoch(std::int64_t batch) const {
   return steps >= 1.0 ? static_cast<std::uint64_t>(steps) : 1;
 }
 
-/// Returns an upper bound on the true number of examples: the noisy number plus a margin, so that
-/// the bound holds with probability 1 - failure. (Noise of standard deviation s is below -z s with
-/// probability at most exp(-z^2 / 2). The margin includes 1/2 for rounding; that the noisy number
-/// is raised to at least 1 can only increase the bound.)
+/// Returns an upper bound on the true number of examples, after a group of kLargestGroup units of
+/// privacy may have been added. If the number is private, the bound is computed from the noisy
+/// number and a margin, and holds with probability 1 - failure: noise of standard deviation s is
+/// below -z s with probability at most exp(-z^2 / 2). The margin also covers rounding, which
+/// changes the noisy number by at most 1/2; raising it to at least 1 only increases the bound.
 double TrainingSize::max_examples(double failure) const {
   const double margin = is_public() ? 0.0 : 1.0 + noise * std::sqrt(-2.0 * std::log(failure));
   return value + margin + static_cast<double>(kLargestGroup * unit_rows);

@@ -27,8 +27,8 @@ inline Diagnostics diagnostics_of(const Tally& t) {
           .non_finite = t.non_finite};
 }
 
-/// Returns `tally`, the totals of losses, gradient norms and counts of examples, and sets it to 0
-/// on the device. Waits for the device.
+/// Returns the totals of losses, gradient norms and counts that the device has added up in `tally`,
+/// and resets them to 0. Waits for the device.
 inline Diagnostics take_tally(Buffer<Tally>& tally) {
   const Tally t = tally.download().front();
   tally.clear();

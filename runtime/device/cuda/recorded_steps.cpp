@@ -11,16 +11,16 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Returns a copy of a recipe in which the numbers that recorded steps read from device memory are
-/// reset. Two recipes whose copies are equal can use the same recorded CUDA graph.
+/// Returns a copy of a recipe without the numbers that recorded steps read from device memory. Two
+/// recipes can use the same recorded CUDA graph if these copies are equal.
 StepRecipe without_numbers(StepRecipe recipe) {
   if (auto* const candidates = std::get_if<Candidates>(&recipe.draw)) candidates->rule = {};
   return recipe;
 }
 
-/// Number of buffers of streamed rows whose steps are launched between two waits for the device. If
-/// the run stops early because of a noise number that the host must round, the rows in the
-/// remaining buffers were copied in vain.
+/// Number of buffers of streamed rows (rows copied from the host during training) whose steps are
+/// launched before the host waits for the device. If the run stops early, because the host must
+/// round a noise number, the copies to the remaining buffers were made in vain.
 constexpr std::size_t kPartsAtOnce = 16;
 
 }  // namespace

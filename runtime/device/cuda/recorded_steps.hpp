@@ -24,8 +24,8 @@ class RecordedSteps {
   /// Discards the recorded CUDA graphs. Call it after another training set has been loaded.
   void reset();
 
-  /// Allocates memory for steps with batches of `examples` examples. Discards the recorded CUDA
-  /// graph if an address that it uses has changed.
+  /// Allocates memory for steps with batches of up to `examples` examples. If this changes an
+  /// address that the recorded CUDA graph uses, discards the graph.
   void reserve(std::int64_t examples);
 
   /// Runs steps.size() steps. cursor: the number of the first step, and the values that are the
@@ -47,15 +47,16 @@ class RecordedSteps {
     /// rows.
     std::vector<Gpu::Recording> recordings;
     /// CUDA graphs, one for each of `recordings`, that only start a step, i.e. provide its batch
-    /// and its scalars. If there are any, the graph of each step also starts the step after it, so
-    /// that these are replayed only for the other steps: the first of a run, of the batches drawn
-    /// ahead or of a buffer of rows, and the one after a step that the host has completed. Empty if
-    /// the graphs in `recordings` start their own step.
+    /// and its scalars. If this is not empty, each graph in `recordings` also starts the following
+    /// step, so these graphs are needed only for steps without a predecessor to start them: the
+    /// first step of a run, of the batches drawn ahead or of a buffer of rows, and a step after one
+    /// that the host has completed. If it is empty, each graph in `recordings` starts its own step.
     std::vector<Gpu::Recording> starts;
   };
-  /// CUDA graphs of a step if there are several ranks. If the devices add up the ranks' sums,
-  /// `first` is the whole step. Otherwise `first` ends before the host adds them, and `second` is
-  /// the rest. `first` has one graph, or one for each buffer of streamed rows.
+  /// CUDA graphs of a step if there are several ranks (processes). If the devices add up the ranks'
+  /// sums, `first` is the whole step. If the host adds them, `first` is the part of the step before
+  /// this addition, and `second` the part after it. `first` has one graph, or one for each buffer
+  /// of streamed rows.
   struct Joined {
     StepRecipe recipe;
     std::vector<Gpu::Recording> first;
@@ -63,12 +64,14 @@ class RecordedSteps {
   };
 
   bool is_alone() const { return p_.settings.ranks->alone(); }
-  /// Returns the largest batch for which a step with this recipe is recorded [examples]. A larger
-  /// number than necessary costs little, because thread blocks without examples return at once.
+  /// Returns the largest batch that the CUDA graphs of a step with this recipe must be able to
+  /// process [examples]. An estimate that is too large costs little, because thread blocks without
+  /// examples return at once.
   std::int64_t capacity_for(const StepRecipe& recipe) const;
-  /// Launches a step. If batches are drawn in advance, the step must have been started, and the
-  /// last launch starts the next step; otherwise the first launch starts this step. capacity: the
-  /// largest batch that the launches can process. rows: device addresses of the batches and rows.
+  /// Launches a step. If batches are drawn in advance, requires that the step has been started; its
+  /// last launch then starts the next step. Otherwise the first launch starts this step. capacity:
+  /// the largest batch that the launches can process. rows: device addresses of the batches and
+  /// rows.
   void launch_step(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
   /// Records the launches of work(rows) as a CUDA graph and returns it. If rows are streamed from
   /// the host, returns one graph for each buffer of rows, with `rows` the addresses in that buffer.
@@ -79,13 +82,14 @@ class RecordedSteps {
   /// the next buffer and replays the CUDA graphs for each step. Runs as many steps as fit into the
   /// buffer, at most `steps`, and returns their number. recipe: that of the steps.
   std::size_t replay_streamed(const StepRecipe& recipe, std::uint64_t first, std::size_t steps);
-  /// Replays the CUDA graph that starts a step (Recorded::starts), if there is one. Call it if the
-  /// step before has not started this one. buffer: index of the buffer that has the step's rows; 0
-  /// if rows are not streamed.
+  /// Replays the CUDA graph that only starts a step (Recorded::starts), if there is one. Call it
+  /// for a step that the step before it has not started. buffer: index of the buffer that has the
+  /// step's rows; 0 if rows are not streamed.
   void replay_start(std::size_t buffer);
-  /// Allocates ahead_, memory in which the batches of several steps are drawn at once. Leaves it
-  /// empty with importance sampling, where a batch depends on the results of earlier steps, and if
-  /// rows are streamed from the host. recipe: that of the steps.
+  /// Allocates ahead_, the memory for drawing the batches of several steps at once, if this is
+  /// possible. It is not possible with importance sampling, where a batch depends on the results of
+  /// earlier steps, and if rows are streamed from the host; ahead_ is then left empty. recipe: that
+  /// of the steps.
   void prepare_ahead(const StepRecipe& recipe);
   /// Records a step as CUDA graphs, unless there are graphs already for a recipe of the same kind
   /// that can process the largest batch seen so far.
@@ -93,9 +97,9 @@ class RecordedSteps {
   void record_joined(const StepRecipe& recipe);
   void run_alone(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
   /// Runs steps if there are several ranks, whose sums are added up by the devices or by the host.
-  /// Waits for each step: if the host must compute some of its noise, that must be done before the
-  /// next step's sum. recipe: that of the steps. cursor: the number of the first step, and the
-  /// values that are the same for all steps. steps: the scalars of each step.
+  /// Waits after each step, because the host may have to compute some of the step's noise before
+  /// the next step can begin. recipe: that of the steps. cursor: the number of the first step, and
+  /// the values that are the same for all steps. steps: the scalars of each step.
   void run_joined(const StepRecipe& recipe, const StepCursor& cursor,
                   std::span<const ListedStep> steps);
 

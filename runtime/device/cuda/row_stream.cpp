@@ -115,8 +115,8 @@ RowStream::Part RowStream::stage(const Draw& draw, std::uint64_t first, std::siz
 
 void RowStream::launched(const Part& part) { gpu_.mark(buffers_.at(part.buffer)->read); }
 
-/// Copies the rows of the part's examples (examples_) from the training set to a buffer in host
-/// memory, `to`.
+/// Copies the rows of the examples in examples_, those of the current part's steps, from the
+/// training set to a buffer in host memory, `to`.
 void RowStream::copy_rows(std::uint8_t* to) {
   constexpr std::size_t kTask = 256;
   const std::span<const std::uint32_t> examples = examples_;
@@ -145,8 +145,8 @@ void RowStream::copy_rows(std::uint8_t* to) {
   });
 }
 
-/// Copies the batches and rows of a part, `steps` steps, from host memory to the device in the CUDA
-/// stream for copies, while the device runs other steps.
+/// Starts the copy of a buffer, with the batches and rows of `steps` steps, from host memory to the
+/// device. It runs in the CUDA stream for copies, while the device computes other steps.
 void RowStream::send(Buffers& buffer, std::size_t steps) {
   gpu_.hold_copies(buffer.read);
   const auto copy = [&](std::size_t at, std::size_t bytes) {

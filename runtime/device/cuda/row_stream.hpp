@@ -49,10 +49,10 @@ class RowStream {
   /// Largest number of steps whose rows are in one buffer at the same time.
   static constexpr std::size_t kMaxSteps = 256;
 
-  /// Keeps references to the arguments. shared: properties that all rows have in common, such as
-  /// class weights, in device memory. sorts_words: whether an embedding is trained; the positions
-  /// of each text are then also needed sorted by word. gpu: the device. train: the training set.
-  /// settings: those of the engine.
+  /// Keeps references to the arguments. gpu: the device. train: the training set. settings: those
+  /// of the engine. shared: data that is the same for all rows, such as class weights, in device
+  /// memory. sorts_words: whether an embedding is trained; the buffers then also have the positions
+  /// of each text sorted by word.
   RowStream(Gpu& gpu, const Dataset& train, const EngineSettings& settings,
             const DeviceData& shared, bool sorts_words);
 
@@ -80,13 +80,13 @@ class RowStream {
   /// rows to the next buffer. Later launches wait for the copy. Requires reserve(). Throws
   /// InputError if a row cannot be read from its file. draw: how the batches are drawn.
   Part stage(const Draw& draw, std::uint64_t first, std::size_t steps);
-  /// Allows a later stage() to overwrite the buffer of this part. Call it after the part's steps
-  /// have been launched.
+  /// Allows a later stage() to overwrite the buffer of this part. Call it after all steps of the
+  /// part have been launched.
   void launched(const Part& part);
 
  private:
-  /// A number of bytes for each array in a buffer: the array's size per example (in widths_), or
-  /// its offset in the buffer (in at_).
+  /// One number for each array in a buffer: the array's size per example (widths_) or its offset in
+  /// the buffer (at_) [bytes].
   struct Columns {
     std::size_t features = 0, targets = 0, lengths = 0, order = 0, labels = 1;
   };

@@ -13,16 +13,16 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Device memory for the progress of a run of steps (StepCursor) and the list of the steps' scalars
-/// (learning rate, noise, ...). The host writes both in one copy, and reads them when the steps are
-/// done.
+/// Device memory with two things: how far a run of steps has come (StepCursor), and the list of the
+/// steps' scalars (learning rate, noise, ...). The host writes both in one copy before the steps,
+/// and reads them after the steps.
 class RunPosition {
  public:
-  /// gpu: the device. parameters: number of parameters of the network. It determines how many steps
-  /// may be submitted at once: fewer for larger networks. At each step the device may meet noise
-  /// numbers that double precision is too coarse to round, more often if there are more parameters.
-  /// The host must then compute these numbers, and the later steps that were already submitted do
-  /// nothing.
+  /// gpu: the device. parameters: number of parameters of the network; the more there are, the
+  /// fewer steps can be submitted at once. The reason: each parameter's noise number has a small
+  /// probability that double precision cannot decide how to round it. The host must then compute
+  /// it, and the steps that were already submitted after this one do nothing and must be submitted
+  /// again.
   RunPosition(Gpu& gpu, std::size_t parameters)
       : gpu_(gpu),
         max_steps_(std::clamp<std::size_t>((std::size_t{1} << 26) / parameters, 1, 4096)),
@@ -52,9 +52,9 @@ class RunPosition {
     gpu_.upload_pinned(device_.get(), host_.get(), sizeof cursor + steps.size_bytes());
   }
 
-  /// Lets the next launches run the step whose batch was too large for the CUDA graph. Call it
-  /// after the step has been recorded again for larger batches. at: the progress that wait()
-  /// returned.
+  /// Lets the next launches repeat the step whose batch was too large for the CUDA graph. Call it
+  /// after the step has been recorded again for larger batches. at: the progress of the run,
+  /// returned by wait().
   void raise_capacity(StepCursor at) {
     at.oversized_batch = 0;
     std::memcpy(host_.get(), &at, sizeof at);

@@ -41,9 +41,9 @@ class SampleScratch {
 /// must be 1 if space.cursor is set.
 void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps = 1);
 
-/// Launches the random allocation of an epoch: writes for each example, from args.begin to args.end
-/// - 1, the step of the epoch in which it is used to `allocated`. The epoch is the one that
-/// contains step number args.stream.step.
+/// Launches the random allocation of examples to the steps of the epoch that contains step number
+/// args.stream.step: writes to `allocated`, for each example from args.begin to args.end - 1, the
+/// step of the epoch in which it is used.
 void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated);
 
 /// Launches a kernel that starts the next step of a run whose batches were drawn earlier: copies
@@ -93,8 +93,8 @@ class DrawnAhead {
             .examples = drawn_.get(),
             .list_size = static_cast<std::uint32_t>(list_size_)};
   }
-  /// Returns the largest number of steps, from step `first` on, whose batches a single call of
-  /// draw() may draw. With random allocation these steps must be in the same epoch.
+  /// Returns how many steps, from step `first` on, a single call of draw() may draw batches for.
+  /// With random allocation all of them must be in the same epoch.
   std::size_t steps_from(const SampleArgs& args, std::uint64_t first) const {
     if (args.epoch_steps == 0) return steps_;
     return std::min<std::size_t>(steps_, args.epoch_steps - first % args.epoch_steps);

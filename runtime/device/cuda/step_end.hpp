@@ -49,18 +49,19 @@ class StepEnd {
   std::vector<float> download_released() const { return released_.download(); }
   void upload_released(const std::vector<float>& values) { released_.upload(values); }
 
-  /// Returns whether the update of the parameters is launched separately, after the sum is
-  /// released. That is so with an adaptive step size, which needs the norm of the whole released
-  /// gradient.
+  /// Returns whether the parameters are updated by a separate launch after the sum has been
+  /// released. This is necessary with an adaptive step size, because it depends on the norm of the
+  /// whole released gradient.
   static bool has_separate_update(const StepRecipe& recipe) { return recipe.step_size.has_value(); }
 
-  /// Launches the kernels that add noise to the current step's sum of contributions and update the
-  /// parameters with the noisy sum, which may be published.
+  /// Launches the kernels that add noise to the current step's sum of contributions, which makes it
+  /// safe to publish, and update the parameters with the noisy sum.
   ///
   /// noise: random stream; kernels replace its step number by that of the current step. unfinished:
-  /// partial results that must be added to the sum first. is_shown: whether the host will read the
-  /// noisy sum; the update is then left out, and the caller must call update(). next: the step that
-  /// the last kernel starts at its end; must be empty if is_shown or has_separate_update(recipe).
+  /// partial results that must be added to the sum first. is_shown: whether the host reads the
+  /// noisy sum; if so, the update is not launched, and the caller must call update(). next: the
+  /// step that the last kernel starts at its end; must be empty if is_shown or
+  /// has_separate_update(recipe).
   void finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& unfinished,
               bool is_shown, const NextStep& next = {});
 

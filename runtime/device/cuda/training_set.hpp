@@ -12,8 +12,8 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Writes the positions of a text's words to order [length], sorted by word; words are given as
-/// indices in the vocabulary.
+/// Sorts the positions of a text's words by word: writes the sorted positions to order [length].
+/// words: the words of the text, as indices in the vocabulary.
 inline void sort_words(const std::uint16_t* words, std::uint16_t length, std::uint16_t* order) {
   std::iota(order, order + length, std::uint16_t{0});
   std::ranges::stable_sort(order, order + length, {}, [&](std::uint16_t t) { return words[t]; });

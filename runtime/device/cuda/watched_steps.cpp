@@ -16,8 +16,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Returns the step's sum of contributions, [d], as integers. They count multiples of the grid, the
-/// power of two to whose multiples contributions are rounded. p: the engine's parts.
+/// Returns the step's sum of contributions, [d], as integer multiples of the grid, the power of two
+/// to whose multiples contributions are rounded. p: the engine's parts.
 std::vector<std::int64_t> sums(const EngineParts& p) {
   std::vector<std::int64_t> all;
   all.reserve(p.state.size());
@@ -26,8 +26,8 @@ std::vector<std::int64_t> sums(const EngineParts& p) {
   return all;
 }
 
-/// Returns how the gradients of canaries (examples with a chosen gradient, for audits) are added in
-/// step `number`. scale: grid of the sum and clipping norm of the step.
+/// Returns the settings with which the gradients of canaries (examples with a chosen gradient, for
+/// audits) are added in step `number`. scale: grid of the sum and clipping norm of the step.
 CanaryUse canary_use(const EngineParts& p, const StepRecipe& recipe, std::uint64_t number,
                      const SumScale& scale) {
   CanaryUse use{.inverse_grid = scale.inverse_grid};
@@ -43,9 +43,10 @@ CanaryUse canary_use(const EngineParts& p, const StepRecipe& recipe, std::uint64
   return use;
 }
 
-/// Adds the contributions of the canaries among the drawn examples, which the device has left out,
-/// to the step's sum on the device. Returns the sum without them, [d]. number: number of the step.
-/// scale: grid of the sum and clipping norm of the step. drawn: indices of the drawn examples.
+/// Adds the contributions of the drawn canaries to the step's sum on the device, which the device
+/// has computed without canaries. Returns the sum of all other examples, [d]. number: number of the
+/// step. scale: grid of the sum and clipping norm of the step. drawn: indices of the drawn
+/// examples.
 std::vector<float> add_canaries(EngineParts& p, const StepRecipe& recipe, std::uint64_t number,
                                 const SumScale& scale, std::span<const std::uint32_t> drawn) {
   std::vector<std::int64_t> units = sums(p);
@@ -73,10 +74,10 @@ std::vector<float> add_canaries(EngineParts& p, const StepRecipe& recipe, std::u
   return ordinary;
 }
 
-/// Runs one step with the same launches as a recorded step. But here the sum is complete before
-/// noise is added, and the released values are written to memory before the update, so that an
-/// observer can read both. A batch that is too large causes an error before anything is released.
-/// number: number of the step. step: its scalars.
+/// Runs one step in a form that a release observer can read. The launches are those of a recorded
+/// step, with two differences: the sum is complete before noise is added, and the released values
+/// are written to memory before the update. Throws Error before anything is released if the batch
+/// is too large. number: number of the step. step: its scalars.
 void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint64_t number,
                const ListedStep& step) {
   ReleaseObserver* const release_observer = p.settings.release_observer;
