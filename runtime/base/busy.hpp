@@ -9,13 +9,13 @@
 namespace cudp {
 
 /// Indicator on stderr that a long computation is in progress. On a terminal it is a line that
-/// changes and is removed at the end; otherwise it is an occasional log line. It runs a thread,
-/// unless `where`, an argument of the constructor, does not allow it to show a line on this stderr.
+/// changes and is removed at the end; otherwise it is an occasional log line. A thread of its own
+/// shows it (none is started if it must not be shown, see Shown).
 class Busy {
  public:
-  /// Condition on which the indicator is shown. A text that depends on private rows, such as the
-  /// fraction of a file that has been read, may only be shown on a terminal, because a log file may
-  /// be read by others.
+  /// Where the indicator may be shown. A text that depends on private rows, such as the fraction of
+  /// a file that has been read, may be shown on a terminal only, because others may read a log
+  /// file.
   enum class Shown { never, on_terminal, always };
 
   /// Starts to measure the time. what: description of the computation, shown in the line. where:

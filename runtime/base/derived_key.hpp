@@ -5,8 +5,8 @@
 
 namespace cudp {
 
-/// A random key and random bits. Both are computed from a secret key and a number, by one ChaCha20
-/// block that no random stream of that secret key uses. Without the secret key, the results for
+/// A random key and random bits that are derived from a secret key and a number, by one ChaCha20
+/// block that no random stream of the secret key uses. Without the secret key, the results for
 /// different numbers cannot be distinguished from independent random ones.
 struct DerivedKey {
   SharedKey key;

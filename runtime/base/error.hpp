@@ -46,8 +46,8 @@ class BudgetError : public Error {
   explicit BudgetError(const std::string& what) : Error(what, Exit::over_budget) {}
 };
 
-/// Throws Error with the call site and the text `what`, unless `ok` is true. For conditions that
-/// are false only if cudp itself has a bug.
+/// Throws Error with the call site and the text `what` if `ok` is false. For conditions that can
+/// only be false because of a bug in cudp.
 inline void ensure(bool ok, const char* what, Where at = Where::here()) {
   if (!ok) throw Error(std::string(what) + " [" + at.file + ":" + std::to_string(at.line) + "]");
 }

@@ -58,8 +58,8 @@ void write_all(int file, std::string_view content, const std::filesystem::path& 
   }
 }
 
-/// Returns whether none of a file's bytes has been written to a disk yet: the file system has not
-/// assigned disk blocks to them. Returns false if the file system does not report it.
+/// Returns whether no byte of a file has been written to disk yet, i.e. the file system has not
+/// assigned disk blocks to it. Returns false if the file system does not report this.
 bool is_in_memory_only(int file) {
   // Extents follow the struct in memory. A file of one extent, its last one, is looked for.
   alignas(fiemap) std::array<std::byte, sizeof(fiemap) + sizeof(fiemap_extent)> memory{};

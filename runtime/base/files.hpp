@@ -39,15 +39,15 @@ class StagedFile {
   int file_ = -1;
 };
 
-/// Writes `content` to a file, which replaces an existing one, without waiting for the disk. The
-/// file at `path` is always complete, but after a crash of the machine it may be the old one. For
-/// files that can be computed again.
+/// Replaces a file's content, or creates the file, without waiting for the disk. The file at `path`
+/// is always complete, but after a crash of the machine it may be the old one. For files that can
+/// be computed again.
 void replace_file(const std::filesystem::path& path, std::string_view content,
                   unsigned mode = 0644);
 
-/// Whether a file is on disk when the function that writes it returns. A file that is not synced
-/// survives the end of the process, but may be lost, damaged or an older one after a crash of the
-/// machine.
+/// Whether a function that writes a file returns only when the file is on disk (yes), or earlier
+/// (no). A file that is not synced survives the end of the process, but after a crash of the
+/// machine it may be lost, damaged or the old one.
 enum class Sync { no, yes };
 
 /// Writes a file: by write_atomically(), which syncs it to disk, or by replace_file(), which does
@@ -67,15 +67,15 @@ std::string read_user_file(const std::filesystem::path& path);
 /// exist.
 void append_line(const std::filesystem::path& path, std::string_view line);
 
-/// Makes a file readable and writable by its owner only, whatever the umask. Creates an empty file
-/// if none exists. An existing file keeps its content.
+/// Makes a file readable and writable by its owner only, whatever the umask. If there is no such
+/// file, creates an empty one. An existing file keeps its content.
 void make_private(const std::filesystem::path& path);
 
-/// Writes the entries of a folder (names of its files) to disk, so that a file created in it
-/// survives a crash.
+/// Writes a folder's list of files to disk (fsync of the folder), so that a file created in it is
+/// still there after a crash.
 void sync_folder(const std::filesystem::path& folder);
 
-/// Writes all files of a folder and its entries to disk, but not its subfolders.
+/// Writes all files of a folder and its list of files to disk, but not its subfolders.
 void sync_files(const std::filesystem::path& folder);
 
 /// Overwrites the content of an existing file with zeros and writes it to disk.

@@ -92,8 +92,8 @@ std::string gnuplot_header(const std::string& title, PictureSize size) {
 
 /// A gnuplot process that draws one picture.
 class Pictures::Drawing {
-  /// A temporary file, empty at first, in the folder where the picture will be. gnuplot draws into
-  /// it. The destructor removes it unless it was moved.
+  /// A temporary file into which gnuplot draws, in the folder where the picture will be. The
+  /// destructor removes it unless it was moved to the picture's path.
   class Temporary {
    public:
     Temporary(const fs::path& picture, unsigned mode)

@@ -32,16 +32,15 @@ static_assert(std::atomic<int>::is_always_lock_free);
 
 std::array<struct sigaction, kSignals.size()> before_watch, before_end;
 
-/// Returns the mutex that must be locked to change the state that the thread of EndOnSignal reads,
-/// or a file that this thread could remove (FilesInChange).
+/// Returns the mutex that protects the state of EndOnSignal, and files that it may remove
+/// (FilesInChange). Lock it to change either.
 std::recursive_mutex& changes() {
   static std::recursive_mutex mutex;
   return mutex;
 }
 
-/// State of EndOnSignal: what it does when a signal ends the process. It prints and logs `line`,
-/// formatted by `form`, kills `children` and removes `unfinished`. Protected by the mutex
-/// changes().
+/// What EndOnSignal does when a signal ends the process: it prints and logs `line`, formatted by
+/// `form`, kills `children` and removes `unfinished`. Protected by the mutex changes().
 struct Ending {
   std::string line;
   fs::path log;
@@ -79,8 +78,7 @@ void listen(std::array<struct sigaction, kSignals.size()>& before) {
 }
 
 /// Removes the signal handlers that listen() installed: restores `before`, the actions that the
-/// signals had. A signal whose action was changed since then, for example to be ignored, keeps its
-/// action.
+/// signals had. An action that was changed in the meantime, e.g. to ignore the signal, is kept.
 void listen_no_more(const std::array<struct sigaction, kSignals.size()>& before) {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction now {};

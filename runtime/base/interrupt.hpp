@@ -39,8 +39,8 @@ class QueuedSignals {
 
   /// Waits for a signal. Returns true for an interrupt signal, false if children may have ended.
   bool wait() const;
-  /// Ends the queueing, so that signals are delivered again. For a forked child process, in which
-  /// the object must not be destroyed.
+  /// Stops queueing signals, so that they are delivered normally again. For a forked child process,
+  /// in which this object's destructor must not run.
   void release() const;
 
  private:
@@ -48,10 +48,10 @@ class QueuedSignals {
   sigset_t before_{};
 };
 
-/// Ends the process if an interrupt signal arrives while an object lives: at once, with Exit::again
-/// and one line on stderr, after unfinished files are removed. An InterruptWatch takes precedence
-/// while it lives. At most one object may live. It starts a thread, so processes must be forked
-/// before.
+/// Ends the process if an interrupt signal arrives while this object exists: at once, with
+/// Exit::again and one line on stderr, after unfinished files are removed. While an InterruptWatch
+/// exists, that handles the signals instead. There may be only one EndOnSignal at a time. It starts
+/// a thread, so processes must be forked before it is made.
 class EndOnSignal {
  public:
   /// line: text that is printed on stderr when a signal ends the process, without a line break.
@@ -64,11 +64,11 @@ class EndOnSignal {
   std::thread thread_;
 };
 
-/// Replaces the line that EndOnSignal prints. Without effect if no EndOnSignal lives.
+/// Replaces the line that EndOnSignal prints. Has no effect if there is no EndOnSignal.
 void set_interrupt_line(const std::string& line);
 
-/// Sets a log file. If a signal ends the process, EndOnSignal appends to it the line that it
-/// prints, with the time before it. Without effect if no EndOnSignal lives.
+/// Sets a log file. If a signal ends the process, EndOnSignal appends the line that it prints to
+/// this file, with the time before it. Has no effect if there is no EndOnSignal.
 void set_interrupt_log(const std::filesystem::path& file);
 
 /// Function that formats a message as a log line. level: info, warning or error.
@@ -78,9 +78,8 @@ using LogLineForm = std::string (*)(const std::string& level, const std::string&
 /// null: the line is plain text.
 void set_interrupt_form(LogLineForm form);
 
-/// Delays the effect of an interrupt signal while an object lives, because files are being changed:
-/// a signal that would end the process does so only afterwards. An object should live for moments,
-/// not seconds.
+/// Postpones the end of the process by an interrupt signal while this object exists, because files
+/// are being changed. Keep an object for moments, not seconds.
 class FilesInChange {
  public:
   FilesInChange();

@@ -8,8 +8,8 @@
 namespace cudp {
 namespace {
 
-/// Minimum length of a word that may match as a prefix or by spelling. Shorter words match too many
-/// names.
+/// Minimum length of a word for which names with a similar beginning or spelling are suggested. A
+/// shorter word would match too many names.
 constexpr std::size_t kMinPrefix = 3;
 /// Maximum number of names that an error message suggests.
 constexpr std::size_t kMaxNamed = 6;
@@ -53,9 +53,8 @@ std::vector<std::string> those(std::span<const std::string> candidates, const Wa
   return found;
 }
 
-/// Returns the candidate whose spelling is nearest to the word's, as a list of one. The list is
-/// empty if that distance is more than a third of the word's length, but a distance of 1 is always
-/// allowed.
+/// Returns the candidate whose spelling is nearest to the word's, as a list of one element. The
+/// list is empty if the distance is greater than 1 and more than a third of the word's length.
 std::vector<std::string> best_spelled(std::string_view word,
                                       std::span<const std::string> candidates) {
   std::size_t shortest = std::max<std::size_t>(1, word.size() / 3) + 1;

@@ -14,17 +14,17 @@ struct Synonym {
   std::string_view ours;  ///< name of the option in cudp
 };
 
-/// Returns the candidates that a misspelt `word` may stand for. The first of these rules that finds
-/// any applies: candidates equal to the word; those that have the word as a synonym; those that
-/// begin with the word; the one with the most similar spelling; those that have the same beginning,
-/// up to the first "-", as the word. Empty if no rule finds any. Upper and lower case and leading
-/// "-" do not matter, and "_" counts as "-".
+/// Returns the candidates that a misspelt `word` may stand for; empty if there are none. Upper and
+/// lower case and leading "-" do not matter, and "_" counts as "-". The first of these rules that
+/// matches any candidate decides: - candidates equal to the word, - candidates that have the word
+/// as a synonym, - candidates that begin with the word, - the candidate with the most similar
+/// spelling, - candidates whose part before the first "-" is that of the word.
 std::vector<std::string> near_names(std::string_view word, std::span<const std::string> candidates,
                                     std::span<const Synonym> synonyms = {});
 
-/// Returns the end of an error message about an unknown `word`. If a candidate's name is similar
-/// (near_names), it is "the nearest is 'adult-logistic'". Otherwise it is the text `otherwise`, or
-/// if that is empty the list of all candidates: "there are glyphs-cnn, mnist-cnn".
+/// Returns the end of an error message about an unknown `word`: "the nearest is 'adult-logistic'"
+/// if a candidate's name is similar (near_names); otherwise the text `otherwise` or, if that is
+/// empty, a list of all candidates: "there are glyphs-cnn, mnist-cnn".
 std::string nearest_or_all(std::string_view word, std::span<const std::string> candidates,
                            std::span<const Synonym> synonyms = {},
                            const std::string& otherwise = "");

@@ -6,9 +6,9 @@
 
 namespace cudp {
 
-/// Writes a Protocol Buffers message in its wire format, field by field. ONNX and TensorBoard files
-/// need only the four kinds of field here; the library libprotobuf would add a dependency, a code
-/// generator and a second to every build.
+/// Writes a Protocol Buffers message in its wire format, field by field. It has the four kinds of
+/// field that ONNX and TensorBoard files need. (The library libprotobuf would be an additional
+/// dependency with a code generator, and slow down every build.)
 class ProtoMessage {
  public:
   void integer(int field, std::int64_t value) {

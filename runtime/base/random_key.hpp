@@ -13,9 +13,9 @@ namespace cudp {
 /// system returns fewer bits.
 RandomKey make_key();
 
-/// Returns the key of a reproducible run: the first half of a ChaCha20 block whose key is the seed.
-/// Different seeds therefore give unrelated keys. Anyone who guesses the seed has the key, so the
-/// model of such a run must not be released.
+/// Returns the key of a reproducible run, which follows from the seed: the first half of a ChaCha20
+/// block whose key is the seed. Different seeds give unrelated keys. Anyone who guesses the seed
+/// has the key, so the model of such a run must not be released.
 RandomKey key_from_seed(std::uint64_t seed);
 
 /// Overwrites the key with zeros, in a way that no optimizer removes.

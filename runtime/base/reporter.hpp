@@ -59,8 +59,8 @@ bool may_colour(int file);
 class Reporter {
  public:
   explicit Reporter(bool quiet, LogForm form = LogForm::text);
-  /// Argument for the constructor that makes a reporter which prints nothing. Used if another
-  /// process reports.
+  /// Type of an argument that selects the constructor of a reporter which prints nothing. Used if
+  /// another process (rank) reports.
   struct Silent {};
   explicit Reporter(Silent);
   ~Reporter();
@@ -78,12 +78,13 @@ class Reporter {
   /// it to the log file, which only the owner can read, and also to stderr if that is a terminal
   /// and the reporter is not quiet.
   void report_to_owner(const std::string& line);
-  /// Writes a line to the log file only. For the error message with which the program ends, because
-  /// the program itself prints that.
+  /// Writes the error message with which the program ends to the log file, but not to stderr, where
+  /// the program prints it anyway.
   void log_end(const std::string& line);
   void progress(const Progress& progress);
-  /// Returns where the progress of work before the training, such as reading a file, may be shown:
-  /// on a terminal, or nowhere if the reporter is quiet. Such progress may depend on private data.
+  /// Returns whether and where the progress of work before the training, such as reading a file,
+  /// may be shown: on a terminal only, because it may depend on private data; nowhere if the
+  /// reporter is quiet.
   Busy::Shown shown_work() const {
     return has_bar() ? Busy::Shown::on_terminal : Busy::Shown::never;
   }

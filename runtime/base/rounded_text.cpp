@@ -14,7 +14,8 @@ std::string with_digits(double value, int digits) {
   return text.data();
 }
 
-/// Returns the power of ten that is one unit in the last of `digits` significant digits of `value`.
+/// Returns the power of ten of the last digit if `value` is written with `digits` significant
+/// digits, e.g. 0.1 for 12.34 with 3 digits.
 double last_digit(double value, int digits) {
   return std::pow(10.0, std::floor(std::log10(value)) - (digits - 1.0));
 }

@@ -3,11 +3,11 @@
 
 namespace cudp {
 
-/// Returns a number as text with six significant digits, rounded up. So the text of an upper bound
-/// is also an upper bound. Requires value finite and >= 0.
+/// Returns a number as text with six significant digits, rounded up, so that the text of an upper
+/// bound is still an upper bound. Requires value finite and >= 0.
 std::string rounded_up(double value);
-/// Returns a number as text with six significant digits, rounded down. So the text of a lower bound
-/// is also a lower bound. Requires value finite and >= 0.
+/// Returns a number as text with six significant digits, rounded down, so that the text of a lower
+/// bound is still a lower bound. Requires value finite and >= 0.
 std::string rounded_down(double value);
 /// Returns a number as text with three significant digits, rounded up, for use in sentences:
 /// 1.99999 is "2".

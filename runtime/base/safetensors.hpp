@@ -39,11 +39,11 @@ struct Matrix {
   std::vector<float> values;  ///< [rows, columns]
 };
 
-/// Reads one matrix of float32 or float16 numbers from a safetensors file: the tensor with that
-/// name, or if `name` is empty the only one with two dimensions. source: name of the file in error
-/// messages. Other tensors of the file may have any type. Throws InputError, with the names of the
-/// matrices in the file, if it has no tensor of that name, or `name` is empty and there is not
-/// exactly one matrix; also if a number is not finite.
+/// Reads one matrix of float32 or float16 numbers from a safetensors file: the tensor with the name
+/// `name` or, if that is empty, the only tensor with two dimensions. Other tensors of the file may
+/// have any type. Throws InputError, with the names of the file's matrices, if there is no such
+/// matrix or more than one; also if a number is not finite. source: name of the file in error
+/// messages.
 Matrix decode_matrix(std::string_view bytes, const std::string& source, const std::string& name);
 
 }  // namespace cudp

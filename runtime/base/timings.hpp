@@ -7,9 +7,9 @@
 
 namespace cudp {
 
-/// Wall time and processor time of the phases of a program (such as reading data and training), for
-/// `cudp train --timings`. The main thread is in one phase at a time; the work of other threads is
-/// listed separately.
+/// Wall time and processor time of the phases of a program (such as reading data, training), for
+/// `cudp train --timings`. The main thread is always in one phase. Work that other threads do at
+/// the same time is listed separately.
 class Timings {
  public:
   /// Wall time and processor time [seconds].
@@ -23,8 +23,8 @@ class Timings {
     Duration spent;
   };
 
-  /// Begins the phase "program start". Its wall time is set to the processor time that the process
-  /// has used so far, because a program does not know when it was started.
+  /// Begins the phase "program start". A program does not know when it was started, so the wall
+  /// time of this phase begins with the processor time that the process has used so far.
   Timings();
   Timings(const Timings&) = delete;
   Timings& operator=(const Timings&) = delete;
@@ -35,14 +35,15 @@ class Timings {
   /// threads, and child processes that ended in it. Must be called by the main thread.
   void enter(std::string_view phase);
 
-  /// Adds the duration of work that the calling thread did while the main thread continued with its
+  /// Adds the duration of work that the calling thread has done in parallel to the main thread's
   /// phases. work: name of the work. Thread-safe.
   void add_beside(std::string_view work, Duration spent);
 
   /// Returns the main thread's phases so far, the current one included, in the order in which they
   /// first began.
   std::vector<Phase> phases() const;
-  /// Returns the work of other threads (add_beside()), in the order in which it was first added.
+  /// Returns the work that other threads have done in parallel to the main thread (add_beside()),
+  /// in the order in which it was first added.
   std::vector<Phase> beside() const;
 
  private:
@@ -68,8 +69,8 @@ class ThreadClock {
   double cpu_;
 };
 
-/// Returns the lines of a table with wall and processor time: one for each phase and for each work
-/// of other threads, and one for the sum of the phases.
+/// Returns the lines of a table with wall and processor time: a line for each phase, a line for
+/// each kind of work of other threads, and a line for the sum of the phases.
 std::vector<std::string> timings_table(const Timings& timings);
 
 }  // namespace cudp

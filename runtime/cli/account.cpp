@@ -30,7 +30,8 @@ struct AccountFlags : AccountantFlags {
   std::optional<std::uint64_t> groups;
 };
 
-/// Computes the output of `cudp account --rdp-at`: the Renyi divergence of one step at one order.
+/// Computes the output of `cudp account --rdp-at`: the Renyi divergence (RDP) of one step at one
+/// order.
 Answer divergence_at(const AccountFlags& o) {
   unused("--rdp-at", "--zcdp", o.zcdp, "--phases", o.phases, "--steps", o.steps, "--delta", o.delta,
          "--epsilon", o.epsilon, "--groups", o.groups, "--curve", o.curve);
@@ -190,7 +191,7 @@ Answer group_table(const AccountFlags& o, const std::vector<GroupRow>& groups) {
   return a;
 }
 
-/// Computes the output of `cudp account RUN...`: the meaning of a run's certificate, its epsilon
+/// Computes the output of `cudp account RUN...`: an explanation of a run's certificate, its epsilon
 /// with other settings, or the privacy that several runs spend together.
 Answer answer_about_runs(const AccountFlags& o) {
   const AccountantFlags none;

@@ -78,10 +78,10 @@ std::string name_of(privacy::NeighbouringRelation relation) {
 
 namespace {
 
-/// Throws InputError if a flag is given together with others that determine its value: --q with
-/// --examples and --batch, --steps with --epochs, etc. unknown: name, without dashes, of the
-/// quantity that the command computes (--solve); it must not follow from the flags either. E.g.
-/// with --solve steps, --epochs is refused.
+/// Throws InputError if two flags contradict each other, because one follows from others that are
+/// given too: --q from --examples and --batch, --steps from --epochs, etc. unknown: name, without
+/// dashes, of the quantity that the command computes (--solve). It must not follow from the flags
+/// either: with --solve steps, --epochs is an error.
 void check_no_contradiction(const AccountantFlags& o, const std::string& unknown) {
   const bool fixed = o.sampling == "fixed";
   const std::string with = fixed ? "--examples" : "--examples and --batch";
@@ -99,7 +99,8 @@ void check_no_contradiction(const AccountantFlags& o, const std::string& unknown
 
 namespace {
 
-/// Throws InputError if an example has more uses than an epoch has steps.
+/// Throws InputError if --uses, the number of steps of an epoch that use an example, is larger than
+/// the number of steps of an epoch.
 void check_uses(const AccountantFlags& o) {
   if (o.uses && o.steps_per_epoch && *o.uses > *o.steps_per_epoch)
     throw InputError("--uses: expected at most the " + std::to_string(*o.steps_per_epoch) +

@@ -60,16 +60,17 @@ std::vector<Option> accountant_rows(bool with_estimate);
 /// "add-or-remove".
 std::string name_of(privacy::NeighbouringRelation relation);
 
-/// Returns `value`, the value of a flag that the command needs here. flag: the flag, for the
-/// message. Throws InputError if it has no value.
+/// Returns the value of a flag. Throws InputError if the user has not given the flag. flag: the
+/// flag's name, for the message.
 template <class T>
 const T& needed(const std::optional<T>& value, const char* flag) {
   if (!value) throw InputError(std::string(flag) + ": expected a value, found none");
   return *value;
 }
 
-/// Throws InputError if a flag has a value although it has no effect together with the flag `with`.
-/// Checks `flag`, whose value is `value`, and the flags in `more`, each followed by its value.
+/// Throws InputError if a flag is given that has no effect together with the flag `with`. Checks
+/// the flag named `flag`, whose value is `value`, and those in `more`, pairs of a flag's name and
+/// its value.
 template <class T, class... More>
 void unused(const std::string& with, const char* flag, const std::optional<T>& value,
             const More&... more) {
@@ -85,9 +86,10 @@ void unused(const std::string& with, const char* flag, const std::optional<T>& v
 /// each other.
 void fill_in_training(AccountantFlags& flags, const std::string& unknown = "");
 
-/// Throws InputError with a list of the missing flags, if two or more flags are missing, or if the
-/// number of steps is missing, which can be given in two ways. Does nothing if only one other flag
-/// is missing. command: name of the command.
+/// Throws InputError with a list of the flags in `missing` if there are two or more, or if the
+/// number of steps is among them (there are two ways to give it, which the message names).
+/// Otherwise does nothing, because the error for a single missing flag is thrown where its value is
+/// used. command: name of the command.
 void refuse_missing(const std::string& command, const std::vector<std::string>& missing);
 
 /// Returns whether the flags describe random allocation (--sampling allocation), where each example
@@ -104,9 +106,9 @@ inline std::uint64_t release_count(const AccountantFlags& flags) {
   return allocates(flags) ? needed(flags.epochs, "--epochs") : needed(flags.steps, "--steps");
 }
 
-/// Returns those flags that are missing to describe a noisy sum (sampling and noise) and the number
-/// of steps. unknown: flag whose value the command will compute, so that it does not count as
-/// missing; "" if none.
+/// Returns the names of the missing flags: those without which the flags do not describe a noisy
+/// sum (sampling and noise) and the number of steps. unknown: flag whose value the command will
+/// compute, so that it does not count as missing; "" if none.
 std::vector<std::string> missing_release_flags(const AccountantFlags& flags,
                                                const std::string& unknown = "");
 
@@ -116,9 +118,9 @@ std::vector<std::string> missing_release_flags(const AccountantFlags& flags,
 /// it is not required and has an arbitrary value in the result; "" if none.
 privacy::Mechanism mechanism_of(const AccountantFlags& flags, const std::string& unknown = "");
 
-/// Returns what the flags describe as a list of releases (mechanisms with their numbers of
-/// repetitions): the mechanism of one step, repeated for all steps. If --uses is given for random
-/// allocation, returns a list whose privacy cost is an upper bound.
+/// Returns the releases that the flags describe, as mechanisms with their numbers of repetitions:
+/// the mechanism of one step, repeated for all steps. With random allocation and --uses, returns
+/// releases that cost at least as much privacy.
 std::vector<privacy::Release> described_releases(const AccountantFlags& flags);
 
 /// Returns the orders of Renyi divergence that --orders lists; empty if the accountant should
@@ -154,9 +156,9 @@ nlohmann::ordered_json json_of(const privacy::Release& release);
 /// code 0.
 int for_user(const std::function<void()>& body);
 
-/// Computes the output of a command: calls `answer` with the values of the command's flags in
-/// `config`. Converts exceptions that the functions in privacy/ throw to errors for the user, as
-/// for_user() does. busy: receives the progress.
+/// Returns the output of a command: the result of `answer` for the values of the command's flags in
+/// `config`. Converts exceptions of privacy/ to errors for the user, as for_user() does. busy:
+/// receives the progress.
 template <class Flags>
 Answer answered(const TrainConfig& config, Answer (*answer)(Flags, Busy&), Busy& busy) {
   Answer found;
@@ -164,9 +166,9 @@ Answer answered(const TrainConfig& config, Answer (*answer)(Flags, Busy&), Busy&
   return found;
 }
 
-/// Returns a function that executes a command (Command::run): it computes the output by calling
-/// `answer` with the values of the command's flags, shows progress meanwhile, and prints the
-/// output. name: name of the command.
+/// Returns the function that executes a command (Command::run): it calls `answer` with the values
+/// of the command's flags, shows progress meanwhile, and prints the result. name: name of the
+/// command.
 template <class Flags>
 std::function<int(const TrainConfig&)> printed(const char* name, Answer (*answer)(Flags, Busy&)) {
   return [name, answer](const TrainConfig& c) {

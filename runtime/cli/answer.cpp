@@ -20,8 +20,9 @@ std::size_t characters(const std::string& text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
-/// Returns how many of the `width` characters of a line remain for a value in a table of names and
-/// values; at least 20. names: number of characters of the longest name.
+/// Returns the width that remains for the values in a table with two columns, names and values,
+/// whose lines have `width` characters; at least 20. names: number of characters of the longest
+/// name.
 std::size_t room_beside(std::size_t names, std::size_t width) {
   constexpr std::size_t kLeast = 20;
   return std::max(kLeast, width > names + 2 ? width - names - 2 : 0);

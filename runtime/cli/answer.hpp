@@ -10,8 +10,8 @@
 
 namespace cudp {
 
-/// The output of a command in two forms, a JSON object and a table of names and texts. The command
-/// prints one of the two.
+/// The output of a command in two forms, a JSON object and a table with two columns (name, text).
+/// The command prints one of them.
 struct Answer {
   nlohmann::ordered_json json;
   std::vector<std::pair<std::string, std::string>> rows;

@@ -14,8 +14,8 @@ struct CalibrateFlags : AccountantFlags {
   std::string solve = "sigma";
 };
 
-/// Computes the value of one flag, the one that --solve names (e.g. the noise), from the values of
-/// the other flags, and stores it in `o`.
+/// Computes the value of the flag that --solve names (e.g. the noise) from the values of the other
+/// flags, and stores it in `o`.
 void solve(CalibrateFlags& o) {
   const std::string with = "--solve " + o.solve;
   const bool fixed = o.sampling == "fixed";
@@ -66,9 +66,9 @@ void solve(CalibrateFlags& o) {
     find(o.batch, privacy::calibrate_batch);
 }
 
-/// Does the work of solve() for random allocation in which an epoch uses each example in several
-/// steps (--uses). Counts such an epoch as --uses shorter epochs, each of which uses an example
-/// once, because it costs no more privacy than they do together.
+/// Like solve(), for random allocation in which an epoch uses each example in several steps
+/// (--uses). Computes with --uses shorter epochs that use each example once, in place of one epoch:
+/// together they cost at least as much privacy.
 void solve_with_uses(CalibrateFlags& o) {
   fill_in_training(o, o.solve);
   const std::uint64_t uses = uses_of(o), steps = needed(o.steps_per_epoch, "--steps-per-epoch");

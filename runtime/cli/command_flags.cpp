@@ -45,8 +45,8 @@ CLI::Option* add_flag(CLI::App& command, const Option& option, Repeated repeated
   return flag;
 }
 
-/// Returns a flag's value as text. The parts of a list are separated by commas; those of a
-/// positional list each follow a line break.
+/// Returns a flag's value as text. The elements of a list are separated by commas; those of a
+/// positional list by line breaks.
 std::string text_of(const Option& option, const CLI::Option& flag) {
   if (option.kind != ValueKind::list) return flag.results().back();
   std::string text;

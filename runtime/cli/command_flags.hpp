@@ -15,8 +15,8 @@ class Option;
 
 namespace cudp {
 
-/// Meaning of a flag that is given twice: an error (refused), only the last value is used
-/// (last_counts), or all values are used (all_count).
+/// What happens if a flag is given more than once: it is an error (refused), only the last value is
+/// used (last_counts), or all values are used (all_count).
 enum class Repeated { refused, last_counts, all_count };
 
 /// The command-line flags of a subcommand, one for each option, and their values after the command
@@ -66,8 +66,8 @@ void check_names(const TrainConfig& config);
 /// sets the functions of `body`, which execute and check it.
 void add_command(CLI::App& app, CommandBody& body, Command command);
 
-/// Returns the values of a command's options from `config`, as a struct of type Flags. Its base
-/// class, Base, has the options that several commands have in common.
+/// Converts the options of a command from `config` to a struct of type Flags. Its base class Base
+/// has the options that several commands have in common.
 template <class Flags, class Base>
 Flags flags_of(const TrainConfig& config) {
   Flags flags = config.of<Flags>();

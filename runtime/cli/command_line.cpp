@@ -66,7 +66,8 @@ void check_first_word(const CLI::App& app, const std::vector<std::string>& words
                    nearest_or_all(first, commands, kCommands));
 }
 
-/// Throws InputError on a word that the command does not know; the message names similar ones.
+/// Throws InputError if the command line has a word that the command does not know. The message
+/// names similar known words.
 void refuse_leftovers(const CLI::App& app, const CLI::App& command) {
   const std::vector<std::string> left = command.remaining();
   if (left.empty() || command.get_prefix_command()) return;

@@ -218,8 +218,8 @@ std::string fish(const std::vector<Described>& commands) {
   return out;
 }
 
-/// Returns the text for a manual page: no line is taken for a command of troff, and hyphens stay
-/// hyphens.
+/// Escapes a text for a manual page (troff), so that no line is read as a troff command and hyphens
+/// stay hyphens.
 std::string man_text(const std::string& text) {
   std::istringstream lines(text);
   std::string out;

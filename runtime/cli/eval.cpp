@@ -31,7 +31,8 @@ constexpr const char* kEvalExamples = R"(Examples:
   cudp eval runs/reviews --dataset imdb --data-dir data
 )";
 
-/// Maximum number of groups of rows: distinct texts in the column of --group-by.
+/// Maximum number of groups into which --group-by divides the rows, i.e. of distinct texts in that
+/// column.
 constexpr std::size_t kMaxGroups = 1000;
 
 struct EvalFlags {
@@ -82,8 +83,8 @@ std::vector<Option> eval_options() {
   return options;
 }
 
-/// An Evaluator (it computes accuracy etc. from predictions) for all rows, and one for the rows of
-/// each group. The key of a group is its text in the column of --group-by.
+/// Computes the metrics of all rows and of each group of rows: an Evaluator (accuracy etc. from
+/// predictions) for all rows, and one for each text in the column of --group-by.
 struct Evaluators {
   Evaluator all;
   std::map<std::string, Evaluator, std::less<>> groups;

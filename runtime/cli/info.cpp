@@ -40,8 +40,8 @@ Together describe_together(Ranks& ranks) {
                                      : ranks.transport()};
 }
 
-/// Returns a text that states where a training with several ranks (processes) would add up their
-/// sums: on the host, or by NCCL on the devices. has_devices: whether this machine has CUDA
+/// Returns a text that states where the sums of a training with several ranks (processes) are added
+/// up: on the host, or on the devices with NCCL. has_devices: whether this machine has CUDA
 /// devices.
 std::string sums_of_ranks(bool has_devices) {
   if (!has_devices) return "the host";

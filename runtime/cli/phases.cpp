@@ -14,8 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Calls visit(name, value) for each field of the mechanism m, in the order in which its JSON has
-/// them.
+/// Calls visit(name, value) for each parameter of the mechanism m, in the order of its JSON form.
 template <class M, class Visit>
 void for_each_mechanism_field(M& m, Visit visit) {
   if constexpr (requires { m.steps; }) visit("steps_per_epoch", m.steps);
@@ -31,8 +30,8 @@ void for_each_mechanism_field(M& m, Visit visit) {
   if constexpr (requires { m.sigma; }) visit("sigma", m.sigma);
 }
 
-/// Returns the JSON key for the number of releases: "epochs" for random allocation, in which a
-/// release is an epoch, otherwise "steps".
+/// Returns the JSON key under which a release's number of repetitions is stored: "epochs" for
+/// random allocation, in which a release is an epoch, otherwise "steps".
 const char* count_key(const privacy::Mechanism& mechanism) {
   return std::holds_alternative<privacy::AllocatedGaussian>(mechanism) ? "epochs" : "steps";
 }
@@ -45,8 +44,8 @@ std::string value_text_of(const json& value) {
   return text;
 }
 
-/// One entry of a JSON list of releases. The fields are read one by one, each into the argument of
-/// read(). finish() throws if the entry has a field that was not read.
+/// One entry of a JSON list of releases. Each call of read() reads one field of it; finish() throws
+/// if the entry has other fields.
 class Entry {
  public:
   Entry(const json& entry, std::string place) : entry_(entry), place_(std::move(place)) {
@@ -76,7 +75,7 @@ class Entry {
     text = found.get<std::string>();
   }
 
-  /// Throws InputError if the entry has a key that read() was not called for.
+  /// Throws InputError if the entry has a key that was not read by read().
   void finish() const {
     for (const auto& [key, value] : entry_.items())
       if (std::ranges::find(read_, key) == read_.end())
@@ -113,8 +112,9 @@ class Entry {
   std::vector<std::string> read_;
 };
 
-/// Returns the mechanism with this name, with the values of its parameters read from the entry.
-/// index: considers only the alternatives of the variant privacy::Mechanism from this one on.
+/// Returns the mechanism with this name, with its parameters read from the entry. It is found by
+/// recursion: only the alternatives of the variant privacy::Mechanism from number `index` on are
+/// tried.
 template <std::size_t index = 0>
 privacy::Mechanism mechanism_at(Entry& e, const std::string& name) {
   if constexpr (index < std::variant_size_v<privacy::Mechanism>) {

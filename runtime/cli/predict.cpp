@@ -52,8 +52,8 @@ std::vector<Option> predict_options() {
   return options;
 }
 
-/// Output for stdout that is kept in a temporary file until it is complete, so that nothing is
-/// printed if a row turns out to be invalid.
+/// Output for stdout that is collected in a temporary file and printed only when it is complete.
+/// Nothing is printed if a row turns out to be invalid.
 class HeldOutput {
  public:
   HeldOutput() : file_(std::tmpfile(), &std::fclose) {

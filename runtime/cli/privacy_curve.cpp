@@ -18,7 +18,7 @@ namespace {
 
 using Points = std::vector<std::pair<double, double>>;
 
-/// Collects the curves of one plot as the text of a gnuplot script: their data and styles.
+/// Collects the curves of a plot: their data and styles, as text for a gnuplot script.
 class Lines {
  public:
   void add(const std::string& title, const char* style, const Points& points) {
@@ -49,9 +49,9 @@ constexpr const char* kTightLine = "lines lt 1";
 constexpr const char* kLoose = "lines lt 2 dt 2";
 constexpr const char* kEstimate = "lines lt 9 dt 3";
 
-/// Returns the points (e, delta(e)) for each e of `epsilons`, without those whose delta is too
-/// small to be drawn. Returns none if delta() throws std::domain_error, because the accountant has
-/// no bound for these releases.
+/// Returns the points (e, delta(e)) of a curve for each e in `epsilons`, without points whose delta
+/// is too small to be drawn. Returns no points if delta() throws std::domain_error, because the
+/// accountant has no bound for these releases.
 template <class Delta>
 Points points_of(const std::vector<double>& epsilons, Delta delta) {
   Points points;

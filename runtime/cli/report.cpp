@@ -68,8 +68,8 @@ FoundRun find_run(const std::string& place) {
   return run;
 }
 
-/// Returns the contents of the run's files, including those of private/ if the run's folder is
-/// known.
+/// Returns the contents of a run's files for the report. The files of private/ are included if the
+/// run's folder is known, not only its release/.
 ReportFiles files_of(const FoundRun& run) {
   return run.root.empty() ? read_release_files(run.release) : read_run_files(run.root);
 }

@@ -34,10 +34,11 @@ struct SpendingRun {
   double delta = 0.0;
 };
 
-/// Returns the epsilon of all runs together, valid even if each was chosen after looking at the
-/// earlier ones. delta: delta of all runs together; if it is not given, the largest delta of a run
-/// is used, or the sum of the deltas of all runs if a run has no certificate yet. Throws InputError
-/// if runs have different neighbouring relations, BudgetError if there is no bound at this delta.
+/// Returns the epsilon of all runs together. It is valid even if the settings of a run were chosen
+/// after looking at earlier runs. delta: delta of all runs together; if it is not given, the
+/// largest delta of a run is used, or the sum of the deltas if a run has no certificate yet. Throws
+/// InputError if runs have different neighbouring relations, BudgetError if there is no bound at
+/// this delta.
 JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional<double> delta);
 
 // Answers of `cudp account` about runs. They throw InputError. run: as `place` in
@@ -47,21 +48,21 @@ JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional
 /// method, the noisy values that were released, and what is not guaranteed. run: path of the run.
 Answer explained(const std::string& run);
 
-/// Compares a run's epsilon with what it would be with other settings. run: path of the run.
-/// changes: each gives a row of the output, for one changed setting, "KEY=VALUE" with KEY epochs,
-/// steps, batch, sigma, epsilon (to which the noise is calibrated) or delta. Several changes at
-/// once are joined by "+". Another batch keeps the number of epochs. Trains nothing and reads no
-/// data. Throws InputError if the noisy values that the run releases do not follow from these
-/// numbers alone; also throws what the functions in privacy/ throw.
+/// Compares a run's epsilon with the epsilon that it would have with other settings. run: path of
+/// the run. changes: one row of the output for each: "KEY=VALUE" with KEY epochs, steps, batch,
+/// sigma, epsilon (to which the noise is calibrated) or delta; several changes for one row are
+/// joined by "+". If the batch changes, the number of epochs is kept. Trains nothing and reads no
+/// data. Throws InputError if the run's releases do not follow from these numbers alone; also
+/// throws what the functions in privacy/ throw.
 Answer what_if(const std::string& run, const std::vector<std::string>& changes);
 
-/// Computes the epsilon of several runs on the same data together, both if their settings were
-/// chosen by looking at earlier runs and if they were fixed beforehand (privacy/several_runs.hpp).
-/// For unfinished runs, uses the planned cost. delta: delta of all runs together; if not given, the
-/// delta that all certificates state. fixed_ahead: the user states that no setting was chosen by
-/// looking at an earlier run, so that the smaller number is the answer. Throws InputError if the
-/// certificates have different neighbouring relations, or if a run is given twice; also throws what
-/// the functions in privacy/ throw.
+/// Computes the epsilon that several runs on the same data have together, in two ways: if settings
+/// were chosen by looking at earlier runs, and if all were fixed beforehand
+/// (privacy/several_runs.hpp). The first is the answer, or the second and smaller one if the user
+/// states that no setting was chosen by looking at a run (fixed_ahead). For unfinished runs, uses
+/// the planned cost. delta: delta of all runs together; if not given, the delta that all
+/// certificates state. Throws InputError if the certificates have different neighbouring relations,
+/// or if a run is given twice; also throws what the functions in privacy/ throw.
 Answer several_runs(const std::vector<std::string>& runs, std::optional<double> delta,
                     bool fixed_ahead);
 

@@ -30,8 +30,8 @@ GivenLists given_lists(const CommandFlags& settings);
 /// set. Opens no file.
 void check_names(const SettingLists& lists);
 
-/// The request that the user gave to a command that tries several values of settings, such as `cudp
-/// sweep`, and whether the output is JSON or reduced.
+/// The user's request to a command that tries several values of settings, such as `cudp sweep`, and
+/// how its output is printed (as JSON, or quietly).
 template <class Request>
 struct GivenRequest {
   Request request;
@@ -39,9 +39,9 @@ struct GivenRequest {
   bool quiet = false;
 };
 
-/// Returns the request that the command line alone describes, without a settings file. settings:
-/// the flags with lists of values for settings of `cudp train`. own: the flags of the command
-/// itself. Throws InputError if a value is not valid.
+/// Makes the request of such a command from the command line alone, without a settings file.
+/// settings: the flags with lists of values for settings of `cudp train`. own: the flags of the
+/// command itself. Throws InputError if a value is not valid.
 template <class Request>
 GivenRequest<Request> request_on_command_line(const CommandFlags& settings,
                                               const CommandFlags& own) {
@@ -52,19 +52,19 @@ GivenRequest<Request> request_on_command_line(const CommandFlags& settings,
           .quiet = lists.quiet};
 }
 
-/// The folder of a command that makes several trainings, such as `cudp sweep`, as
-/// add_request_file() needs it to continue an interrupted run of the command (--resume).
+/// Describes the folder of a command that makes several trainings, such as `cudp sweep`: what
+/// add_request_file() needs to continue an interrupted run of the command (--resume).
 struct ContinuedFolder {
   const char* of = "";      ///< what the folder is, for messages, e.g. "a sweep"
   const char* stored = "";  ///< name of the file in private/ with the folder's settings
   std::vector<std::string_view> with{};  ///< keys that may be given with --resume
 };
 
-/// Reads the settings file of a command such as `cudp sweep`, and calls add(text, source) with its
-/// content and name. The file is `file` or, if `resume` (a folder to continue) is set, the file of
-/// settings stored in that folder. has_lists: whether the command line has settings of `cudp
-/// train`. own: the command's own options that the command line sets. Throws InputError if the file
-/// cannot be read, or if the command line sets what must not change in a resume.
+/// Reads the settings file of a command such as `cudp sweep`, and calls add(text, source) with the
+/// file's content and name. The file is the one stored in the folder `resume` or, if no folder is
+/// to be resumed (resume is ""), `file`. has_lists: whether the command line has settings of `cudp
+/// train`. own: the command's own options on the command line. Throws InputError if the file cannot
+/// be read, or if the command line changes what must stay the same in a resumed run.
 void add_request_file(
     const ContinuedFolder& folder, const std::string& file, const std::string& resume,
     bool has_lists, const Settings& own,

@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Throws InputError if run `c` protects another unit than run `first`, e.g. persons instead of
-/// rows: such runs have no common guarantee.
+/// Throws InputError if run `c` and run `first` protect different units, e.g. persons and rows,
+/// because there is then no common guarantee.
 void hold_same_neighbours(const NamedCertificate& first, const NamedCertificate& c) {
   const auto expect = [&](const char* key, const std::string& expected, const std::string& found) {
     if (found != expected)
@@ -59,8 +59,8 @@ double common_delta(const std::vector<NamedCertificate>& all) {
   return all.front().stated.delta;
 }
 
-/// Returns a text with the run's method; how its spending is counted, if not by its listed releases
-/// (by its epsilon and delta, or by its whole budget); and whether the run is unfinished.
+/// Returns a description of a run for the table: its method; by what its cost is counted if not by
+/// the listed releases (its epsilon and delta, or its whole budget); and whether it is unfinished.
 std::string counted_as(const NamedCertificate& c, const privacy::RunSpending& spending) {
   std::string how = c.text("method");
   if (std::holds_alternative<privacy::StatedRun>(spending.run))
@@ -92,9 +92,8 @@ double sum_of(const std::vector<SpendingRun>& runs, double SpendingRun::*member)
                         : std::nextafter(nearest, std::numeric_limits<double>::infinity());
 }
 
-/// Returns the privacy that a run spends, from its certificate. The certificate of an unfinished
-/// run whose releases are chosen during training lists none of them; the run then counts with its
-/// stated epsilon.
+/// Returns the privacy cost of a run, from its certificate. If an unfinished run chooses its
+/// releases during training, they are not known yet; the run then counts with its stated epsilon.
 privacy::RunSpending spending_of_plan(const NamedCertificate& c) {
   const bool listed = !c.stated.releases.empty() || c.json.contains("filter") || c.stated.split ||
                       c.stated.order_fixed;
@@ -102,21 +101,21 @@ privacy::RunSpending spending_of_plan(const NamedCertificate& c) {
   return {.run = privacy::StatedRun{c.stated.epsilon, c.stated.delta}};
 }
 
-/// Returns the spending of a run that may have been chosen after looking at other runs. The bound
-/// for chosen runs needs Renyi divergences, and this program computes none for random allocation. A
-/// run with random allocation therefore counts with its stated epsilon and delta, any other run
-/// with `spending` as it is.
+/// Returns the privacy cost of a run for the case that it was chosen after looking at other runs:
+/// `spending` as it is, except for random allocation. The bound for that case adds Renyi
+/// divergences, and this program has none for random allocation, so such a run counts with its
+/// stated epsilon and delta.
 privacy::RunSpending as_chosen(const privacy::RunSpending& spending,
                                const verify::StatedNumbers& stated) {
   if (!privacy::allocates(spending)) return spending;
   return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
 }
 
-/// Returns the spendings of runs that were all fixed before the first of them started. chosen: the
-/// same runs' spendings if each may have been chosen after looking at others (as_chosen). A run
-/// whose steps depend on its noisy number of examples was not fixed, so its entry in `chosen` is
-/// used. Random allocation has only a privacy loss distribution; if it occurs and another run has
-/// none, `chosen` is returned.
+/// Returns the privacy costs of runs for the case that all were fixed before the first of them
+/// started. spendings: costs from the certificates. chosen: costs for the case that each was chosen
+/// after looking at others (as_chosen). A run whose steps depend on its noisy number of examples
+/// was not fixed, so its entry of `chosen` is used. Random allocation has only a privacy loss
+/// distribution; if it occurs and another run has none, `chosen` is returned.
 std::vector<privacy::RunSpending> as_fixed_ahead(const std::vector<privacy::RunSpending>& spendings,
                                                  const std::vector<privacy::RunSpending>& chosen,
                                                  std::uint64_t group) {

@@ -94,7 +94,7 @@ std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Opt
 namespace {
 
 /// Returns the column at which the description in a line of a help text begins: after an option's
-/// flag and value or, if there is none, after the indentation.
+/// flag and value, or after the indentation if the line has no option.
 std::size_t begin_of_text(const std::string& line) {
   const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
   if (indent == 0 || indent >= 20) return indent;
@@ -103,9 +103,9 @@ std::size_t begin_of_text(const std::string& line) {
   return std::min(line.find_first_not_of(' ', gap), line.size());
 }
 
-/// Returns the text from position `at` of `words` on, broken at blanks into lines of at most
-/// `width` characters. row: start of the first line. indent: start of all other lines. tail: end of
-/// every line but the last.
+/// Returns the text of `words` from index `at` on, broken at blanks into lines of at most `width`
+/// characters. row: text at the start of the first line. indent: text at the start of all other
+/// lines. tail: text at the end of every line except the last.
 std::string broken(const std::string& words, std::size_t at, std::string row,
                    const std::string& indent, const std::string& tail, std::size_t width) {
   std::string out;

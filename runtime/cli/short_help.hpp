@@ -22,15 +22,15 @@ struct HelpLine {
 /// headings.
 std::span<const HelpLine> train_help_lines();
 
-/// Returns the short help: one line per option with flag, value, description and default. own: the
-/// command's own options; the key of a line is that of one of these, or of an option of `cudp
-/// train`.
+/// Returns the short help: one line per option with its flag, value, description and default.
+/// lines: the options, by key. own: the command's own options; a key that is not among them is that
+/// of an option of `cudp train`.
 std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Option> own = {});
 
-/// Returns a help text with lines broken at blanks, so that none is wider than `width` columns
-/// unless a single word is. Continuation lines are indented like the description. A broken example
-/// has a backslash at the end of each line, so that it can be copied, and its comment in the line
-/// before.
+/// Breaks the lines of a help text at blanks, so that none is wider than `width` columns (a longer
+/// word is a line of its own). Continuation lines are indented like the description. In a broken
+/// example each line ends in a backslash, so that it can be copied; its comment becomes a line
+/// before it.
 std::string wrapped_help(const std::string& text, std::size_t width);
 
 /// Returns a help text as it should be written to the file descriptor `file`: with lines broken to

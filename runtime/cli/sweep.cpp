@@ -70,8 +70,8 @@ void add_files(SweepRequest& request, const CommandFlags& own) {
                    });
 }
 
-/// The privacy that all runs of a sweep spend together (nullopt if there is no bound), and a
-/// message about it.
+/// Privacy cost of all runs of a sweep together (nullopt if there is no bound), and a message about
+/// it.
 struct Total {
   std::optional<JointSpending> spent;
   std::string text;
@@ -108,8 +108,8 @@ void check_total(const Total& total, const Sweep& sweep, const SweepFlags& flags
       privacy::number(total.spent->delta)));
 }
 
-/// Removes what complete runs need no longer, writes the tables of results, and prints the part
-/// that may be published.
+/// Ends a sweep: removes files that complete runs do not need any more, writes the tables of
+/// results, and prints the part that may be published.
 void finish(const Sweep& sweep, const SweepFlags& flags, bool as_json) {
   sweep.remove_leftovers_of_runs();
   SweepTable table = sweep.table();

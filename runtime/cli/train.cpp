@@ -113,8 +113,8 @@ Answer answer_of(RunResult r) {
   return a;
 }
 
-/// Reports the durations of the run's phases. If the number of examples is private, they may reveal
-/// it, and are shown to the owner only.
+/// Reports how long the phases of the run took. Only the owner can see it if the number of examples
+/// is private, because durations may reveal that number.
 void show_timings(const Run& run) {
   run.reporter().show_timings(run.training->experiment().data.size_is_public);
 }
@@ -156,8 +156,8 @@ std::unique_ptr<Ranks> ranks_of(const TrainConfig& asked) {
   return fork_ranks(static_cast<int>(asked.ranks), timeout, follow_run);
 }
 
-/// Replaces --resume-or-start in the flags: by --resume if the run exists, otherwise by --out.
-/// Throws InputError if one of these is given too.
+/// Replaces the flag --resume-or-start by --resume, if the run exists already, or by --out. Throws
+/// InputError if one of these flags is given too.
 Settings as_resume_or_start(Settings flags) {
   const auto asked = flags.find("resume-or-start");
   if (asked == flags.end()) return flags;

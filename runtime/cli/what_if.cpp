@@ -21,8 +21,8 @@
 namespace cudp {
 namespace {
 
-/// The numbers from which the epsilon of a run is computed: the plan of its releases, the number of
-/// examples and the batch size; and the epsilon and delta.
+/// Numbers from which the epsilon of a run is computed: the plan of its releases, the number of
+/// examples and the batch size, and epsilon and delta.
 struct Planned {
   PrivacyPlan plan;
   TrainingSize size;
@@ -89,23 +89,23 @@ privacy::AccountantKind accountant_of(const NamedCertificate& c) {
   return privacy::AccountantKind::best;
 }
 
-/// Returns whether a release in the certificate stands for all training steps: equal steps with the
-/// stated sampling rate and noise.
+/// Returns whether an entry of the certificate's list of releases stands for all training steps,
+/// i.e. is the sampled Gaussian mechanism with the stated sampling rate and noise.
 bool is_step(const privacy::Release& r, const verify::StatedNumbers& c) {
   return c.q > 0.0 && c.steps > 0 && r.count == c.steps &&
          r.mechanism == privacy::sampled_gaussian_mechanism(c.q, c.sigma);
 }
 
-/// Returns whether a release in the certificate precedes training, such as the noisy number of
-/// examples, so that the number of steps does not change it.
+/// Returns whether a release in the certificate precedes the training, such as the noisy number of
+/// examples, so that changing the number of steps does not affect it.
 bool is_before(const privacy::Release& r, const verify::StatedNumbers& c) {
   const auto* const gaussian = std::get_if<privacy::Gaussian>(&r.mechanism);
   return gaussian != nullptr && r.count == 1 &&
          (gaussian->sigma == c.size_noise || gaussian->sigma == c.feature_noise);
 }
 
-/// Returns the numbers of a finished run from its certificate. Throws InputError if its releases
-/// are not those of equal steps.
+/// Reads the numbers of a finished run from its certificate. Throws InputError if its training
+/// steps do not all make the same release.
 Planned planned_run(const NamedCertificate& certificate) {
   const verify::StatedNumbers& c = certificate.stated;
   const std::string file = certificate.file.string();
@@ -145,8 +145,8 @@ Planned planned_run(const NamedCertificate& certificate) {
   return run;
 }
 
-/// Sets another epsilon and delta. If the number of examples is private, divides both between that
-/// number and the training, as a run does.
+/// Changes the epsilon and delta of the run. If the number of examples is private, divides them
+/// between the release of that number and the training, as a run does.
 void set_budget(Planned& run, double epsilon, double delta) {
   PrivacyPlan& plan = run.plan;
   run.delta = plan.delta = delta;

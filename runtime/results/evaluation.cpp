@@ -17,11 +17,12 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Number of losses that are added to a partial sum before it is added to the total, so that the
-/// rounding error grows only with the number of blocks.
+/// Number of losses that are added to one partial sum before it is added to the total. The rounding
+/// error then grows with the number of such blocks, not with the number of examples.
 constexpr std::uint64_t kBlock = 16;
 
-/// Points of an ROC or precision-recall curve that are closer than this on both axes are left out.
+/// Distance on both axes below which a point of an ROC or precision-recall curve is left out,
+/// because it is too close to the point before it.
 constexpr double kCurveStep = 1.0 / 400.0;
 
 constexpr std::size_t kThresholdCount = std::size(Evaluation::kThresholds);
@@ -30,9 +31,9 @@ double share(std::uint64_t part, std::uint64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : kNaN;
 }
 
-/// One threshold on a class's score: the number of examples of the class, and of other examples,
-/// with a score of at least `score`. Other examples with a NaN score count as having the largest
-/// one.
+/// Counts for one threshold on a class's score: how many examples of the class, and how many
+/// others, have a score of at least `score`. An example that is not of the class and has a NaN
+/// score counts as having the largest score, i.e. as an error.
 struct Cut {
   float score = 0.0f;
   std::uint64_t of_class = 0;
@@ -56,7 +57,7 @@ class Ranking {
 
   std::uint64_t positives() const { return positives_; }  ///< includes examples with a NaN score
   std::uint64_t negatives() const { return negatives_; }  ///< includes examples with a NaN score
-  /// Returns how many of the examples that are not of the class have a NaN score.
+  /// Returns the number of examples that are not of the class and have a NaN score.
   std::uint64_t lost_others() const { return negatives_ - others_.size(); }
   std::uint64_t scored() const { return of_class_.size() + others_.size(); }
 
@@ -191,8 +192,8 @@ std::vector<Evaluation::Bin> equal_bins(const Ranking& r) {
   return bins;
 }
 
-/// Returns the confusion counts with the threshold of this cut, which is written as the shortest
-/// decimal text that reads back as the same float.
+/// Returns the confusion counts with the score of `c` as threshold. The threshold is rounded to the
+/// shortest decimal number that reads back as the same float.
 ThresholdCounts at_cut(const Ranking& r, const Cut& c) {
   return {.threshold = read_number<double>(number_text(c.score)).value_or(0.0),
           .true_positives = c.of_class,

@@ -94,8 +94,9 @@ struct Evaluation {
     double precision = 0.0;
     double recall = 0.0;
     double f1 = 0.0;
-    /// ROC curve of this class against all others; points within kCurveStep of their neighbours are
-    /// left out. Empty if it is undefined, and for the first of two classes.
+    /// ROC curve of this class against all others, without points that are closer than kCurveStep
+    /// to their neighbours. Empty if it is undefined. Also empty for the first of two classes,
+    /// whose curve would be that of the second.
     std::vector<RocPoint> roc;
     /// Precision-recall curve of this class against all others, without points that are close to
     /// their neighbours.
@@ -115,15 +116,16 @@ struct Evaluation {
   };
   static constexpr int kBins = 15;
   std::vector<Bin> reliability;  ///< [kBins]; empty for hinge
-  /// Reliability diagram with bins of equal counts, in ascending order of probability. Equal
-  /// probabilities are in one bin, so there are at most kBins bins and none is empty. Empty for
-  /// hinge loss, and if there are more than kMaxScores scores.
+  /// Reliability diagram with bins that have equal numbers of examples, in ascending order of
+  /// probability; `reliability` has bins of equal width. Equal probabilities are in one bin, so
+  /// there may be fewer than kBins bins, and none is empty. Empty for hinge loss, and if there are
+  /// more than kMaxScores scores.
   std::vector<Bin> reliability_by_count;
 
-  /// thresholds: confusion counts at each threshold of kThresholds; empty unless the model predicts
-  /// two classes with probabilities. at_threshold: counts at the threshold with which the class was
-  /// predicted, if the user set one; the member `confusion`, and everything computed from it, are
-  /// then for that threshold.
+  /// Confusion counts of a model of two classes with probabilities. thresholds: counts at each
+  /// threshold of kThresholds; empty for other models. at_threshold: counts at the user's own
+  /// threshold, if one is set; `confusion`, and everything computed from it, are then for that
+  /// threshold, too.
   std::vector<ThresholdCounts> thresholds;
   std::optional<ThresholdCounts> at_threshold;
   static constexpr double kThresholds[] = {0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3,
@@ -152,8 +154,8 @@ class Evaluator {
   void add(const Predictions& block, std::size_t example);
   Evaluation evaluation() const;
 
-  /// Returns the counts at the threshold with the highest sensitivity among those with PPV
-  /// (precision) >= min_ppv. Returns nullopt if no threshold reaches min_ppv, or if there were more
+  /// Returns the counts at the best threshold with PPV (precision) >= min_ppv, the one with the
+  /// highest sensitivity. Returns nullopt if no threshold reaches min_ppv, or if there were more
   /// than Evaluation::kMaxScores scores. Requires a model of two classes with probabilities.
   std::optional<ThresholdCounts> at_precision(double min_ppv) const;
   /// Returns the counts at the largest threshold with sensitivity (recall) >= min_sensitivity.
@@ -192,10 +194,11 @@ class Evaluator {
   /// counts examples without a valid prediction.
   std::vector<std::uint64_t> confusion_;
   std::vector<Sum> bins_;
-  /// Counts of examples, as one array of two parts. The first, [2, number of thresholds + 1], has
-  /// the number of examples with each label (0 or 1), by the number of thresholds in kThresholds
-  /// that their probability reaches. The second, [2], has the number of examples of each label
-  /// whose probability is NaN. Empty unless the model has two classes with probabilities.
+  /// Counts from which Evaluation::thresholds is computed; empty unless the model has two classes
+  /// with probabilities. One array of two parts. The first part is [2, number of thresholds + 1]:
+  /// element (y, k) is the number of examples with label y whose probability reaches k of the
+  /// thresholds in kThresholds. The second, [2], has for each label the number of examples whose
+  /// probability is NaN.
   std::vector<std::uint64_t> reached_;
   bool not_a_number_ = false;         ///< at least one probability was NaN
   std::vector<float> probabilities_;  ///< probabilities of the current example

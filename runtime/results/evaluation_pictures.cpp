@@ -36,8 +36,8 @@ set xrange [0:1]
 set yrange [0:1]
 )";
 
-/// Curves, one for each class that has one: the points as gnuplot data blocks, and the arguments of
-/// its `plot` command.
+/// Curves of the classes in one picture: the points, as gnuplot data blocks, and the arguments of
+/// gnuplot's `plot` command.
 struct Curves {
   std::string blocks;
   std::string plots;
@@ -62,7 +62,8 @@ Curves curves_of(const Evaluation& e, const std::vector<std::string>& names, con
   return curves;
 }
 
-/// Adds a marked point at (x, y), labelled with the threshold of `at`, unless x or y is not finite.
+/// Adds a point at (x, y) to the picture, labelled with the threshold of the counts `at`. Adds
+/// nothing unless x and y are finite.
 void add_threshold(Curves& curves, const ThresholdCounts& at, double x, double y) {
   if (!std::isfinite(x) || !std::isfinite(y)) return;
   curves.blocks += fmt::format("$at << EOD\n{} {}\nEOD\n", x, y);

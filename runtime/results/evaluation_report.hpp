@@ -57,9 +57,9 @@ inline constexpr const char* kEvaluationPictures[] = {"roc.png", "precision_reca
                                                       "reliability.png", "confusion.png"};
 
 /// Starts to draw four PNG files into `folder`, with file permissions `mode`: ROC curves,
-/// precision-recall curves, reliability diagram and confusion matrix. Returns before they are
-/// drawn; `pictures` keeps track of them. Draws all four even if values are undefined, but none for
-/// a regression model.
+/// precision-recall curves, reliability diagram and confusion matrix. The program continues while
+/// they are drawn; pictures.finish() waits for them. For a regression model none is drawn;
+/// otherwise always all four, even if values are undefined.
 void start_evaluation_pictures(const Evaluation& evaluation, const std::vector<std::string>& names,
                                const std::string& title, const std::filesystem::path& folder,
                                unsigned mode, Pictures& pictures);

@@ -36,8 +36,8 @@ std::string little_endian(std::uint64_t value, int bytes) {
   return text;
 }
 
-/// Returns the checksum that a TFRecord has for its length or data: a CRC-32C that is rotated and
-/// shifted ("masked"), because the data may contain checksums.
+/// Returns the checksum that a TFRecord stores for its length or its data: a CRC-32C that is
+/// rotated and added to a constant ("masked"), because the data may contain checksums.
 std::string masked_crc(std::string_view bytes) {
   const std::uint32_t crc = crc32c(bytes);
   return little_endian((crc >> 15 | crc << 17) + 0xa282ead8U, 4);

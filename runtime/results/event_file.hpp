@@ -19,10 +19,10 @@ class EventFile {
  public:
   static constexpr const char* kName = "events.out.tfevents.0.cudp";
 
-  /// Opens the TensorBoard event file of a run, or creates an empty one and its folder. rows: the
-  /// run's lines of metrics. An existing file may lack the newest lines, or have lines that the
-  /// resumed run will repeat. Throws InputError if an existing file has other content than the
-  /// events of these lines.
+  /// Opens the TensorBoard event file of a run, or creates its folder and an empty file. rows: the
+  /// run's lines of metrics. An existing file may lack the events of the newest lines, or have
+  /// events of lines that the resumed run will write again. Throws InputError if it has any other
+  /// content.
   EventFile(const std::filesystem::path& folder, const std::vector<MetricsRow>& rows);
 
   void write(const std::vector<MetricsRow>& rows);

@@ -9,8 +9,8 @@ namespace {
 
 constexpr double kZ = 1.959963984540054;  // 97.5 % quantile of the normal distribution
 
-/// A fraction of two noisy counts of held-out rows: `in`, the rows in a class or cell, divided by
-/// `all`, which includes them.
+/// A fraction of held-out rows, computed from two noisy counts: `in`, the rows in a class or cell,
+/// divided by `all`, which includes them.
 struct ClassShare {
   double in = 0.0, all = 0.0;
   /// Variances of the noise in the count `in`, and in the count `all` - `in`.
@@ -94,9 +94,9 @@ std::vector<ErrorBar> error_bars(const NoisyErrors& e) {
   const double square = std::clamp(e.squares / n, 0.0, 1.0);
   const double distance = std::clamp(e.distances / n, 0.0, 1.0);
   const double fourth = std::clamp(e.fourth_powers / n, square * square, 1.0);
-  /// Returns the standard deviation of a mean: a noisy sum divided by the noisy number of rows, n.
-  /// mean, mean_square: those of the terms. The result includes the random choice of rows and the
-  /// noise of both.
+  /// Returns the standard deviation of a mean, a noisy sum over rows divided by n, the noisy number
+  /// of rows. It includes the random choice of rows and the noise of both numbers. mean,
+  /// mean_square: mean of the summands and of their squares.
   const auto deviation = [&](double mean, double mean_square) {
     const double drawn =
         static_cast<double>(e.unit_rows) * std::fmax(0.0, mean_square - mean * mean) / n;

@@ -15,10 +15,10 @@ struct ErrorBar {
   double high = 0.0;
 };
 
-/// Released noisy confusion matrix of rows held out of the training data. noisy: counts [classes,
-/// classes] (row: label, column: predicted class), each with noise of standard deviation noise_std.
-/// unit_rows: maximum number of rows of one unit of privacy. Rows of one unit may all be alike, so
-/// intervals are as wide as for unit_rows times fewer rows.
+/// Noisy confusion matrix of rows held out of the training data, as released. noisy: counts
+/// [classes, classes] (row: label, column: predicted class), each with noise of standard deviation
+/// noise_std. unit_rows: maximum number of rows of one unit of privacy (e.g. a person). The rows of
+/// a unit may all be alike, so intervals are computed as if there were unit_rows times fewer rows.
 struct NoisyConfusion {
   int classes = 0;
   std::vector<double> noisy;
@@ -27,8 +27,8 @@ struct NoisyConfusion {
 };
 
 /// Returns estimates with 95 % confidence intervals of accuracy, balanced accuracy, and recall and
-/// precision of each class, from a noisy confusion matrix. If noise hides a metric completely, its
-/// interval is 0 to 1 and its value is 0.5.
+/// precision of each class, computed from a noisy confusion matrix. If the noise is too large to
+/// estimate a metric, its interval is 0 to 1 and its value is 0.5.
 ///
 /// The interval of a fraction p = a / m of noisy counts is the set of p with (a - p m)^2 <= z^2
 /// (variance of a - p m at p), where z is the normal quantile for 95 %. The part m p (1 - p) of the

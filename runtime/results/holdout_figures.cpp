@@ -16,20 +16,21 @@
 namespace cudp {
 namespace {
 
-/// Maximum noise multiplier of the test results of held-out rows. Gate requires the noise to be
-/// below 2^40 times the grid (the number to whose multiples sums are rounded), which is at most 1.
+/// Maximum noise multiplier of the test results of held-out rows. Gate, which draws the noise,
+/// requires noise below 2^40 grid steps, and the grid (the number to whose multiples sums are
+/// rounded) is at most 1.
 constexpr double kMaxSigma = 0x1p39;
 
-/// Returns the power of two to whose multiples each row's error is rounded down before summing, so
-/// that no row adds more than 1. It is fine compared with the noise, but not finer than Gate
-/// allows.
+/// Returns the grid of sums of errors: the power of two to whose multiples each row's error is
+/// rounded down, so that no row adds more than 1. It is fine compared with the noise, but not finer
+/// than Gate allows.
 double error_grid(double sigma) {
   return std::ldexp(1.0, std::clamp(std::ilogb(sigma) - 39, -30, 0));
 }
 
-/// Returns a sum in steps of `grid` converted to steps of `finer`, the same grid or a finer one,
-/// modulo 2^64. It uses integers because a double cannot represent sums over more than 2^23 rows
-/// exactly; rounding would make one row's contribution depend on the others.
+/// Converts a sum from steps of `grid` to steps of `finer`, the same grid or a finer one, modulo
+/// 2^64. Computes in integers, because a double cannot represent sums over more than 2^23 rows
+/// exactly, and with rounding one row's contribution would depend on other rows.
 std::int64_t on_grid(std::uint64_t sum, double grid, double finer) {
   const int bits = std::ilogb(grid) - std::ilogb(finer);
   return bits < 64 ? static_cast<std::int64_t>(sum << bits) : 0;

@@ -14,14 +14,14 @@
 namespace cudp {
 
 /// Plan for the release of test results of rows held out of the training data: a noisy confusion
-/// matrix, or noisy sums of errors. It depends on public settings only, and is fixed before the run
-/// releases any noisy value. Neighbouring data sets differ by one unit of privacy, of up to
-/// unit_rows rows.
+/// matrix or, for regression, noisy sums of errors. It depends on public settings only, and is
+/// fixed before the run releases any noisy value. Neighbouring data sets differ by one unit of
+/// privacy, of up to unit_rows rows.
 ///
-/// The noisy numbers, together with the noisy number of training examples if that is released, are
-/// (epsilon, delta)-DP for a unit that is held out, whatever the model is. A unit that is trained
-/// on is covered by the training's own bound. The larger of the two bounds holds for every unit
-/// (privacy/README.md).
+/// The plan's (epsilon, delta) covers these noisy numbers, and the noisy number of training
+/// examples if that is released, for a unit that is held out; the model does not matter. A unit
+/// that is trained on is covered by the training's own bound. So the larger of the two bounds holds
+/// for every unit (privacy/README.md).
 struct HoldoutPlan {
   double share = 0.0;    ///< fraction of the units that are held out; 0: none are
   double epsilon = 0.0;  ///< 0 if no test results are released
@@ -39,16 +39,16 @@ struct HoldoutPlan {
   bool releases_figures() const { return releases > 0; }
 };
 
-/// How many noisy numbers are released for the held-out rows of a regression model: the number of
-/// rows, and the sums over rows of (|error| / width)^j for j = 1, 2, 4, where width is the target's
-/// range. (For a model of classes only a noisy confusion matrix is released.)
+/// Number of noisy numbers that are released for the held-out rows of a regression model: the
+/// number of rows, and the sums over rows of (|error| / width)^j for j = 1, 2, 4, where width is
+/// the target's range. (For a model of classes only a noisy confusion matrix is released.)
 inline constexpr std::uint64_t kTargetFigures = 4;
 
 /// Returns the plan with the least noise for which the released numbers are (epsilon, delta)-DP.
 /// share: fraction of the units that are held out. target: whether the model is a regression.
 /// size_noise: standard deviation of the noise on the number of training examples; 0 if that is
-/// public. Throws BudgetError if the noisy release of that number alone uses up epsilon, or if the
-/// test results would be too noisy.
+/// public. Throws BudgetError if the release of that number uses up epsilon, or if the test results
+/// would be too noisy.
 HoldoutPlan plan_holdout(double share, double epsilon, double delta, bool target, double size_noise,
                          std::uint64_t unit_rows);
 

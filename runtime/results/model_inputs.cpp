@@ -19,8 +19,8 @@ constexpr const char* kFeatureNames = "feature-names";
 // Values that the network's outputs -1 and 1 stand for, for readers that do not parse the schema.
 constexpr const char* kTargetMin = "target-min";
 constexpr const char* kTargetMax = "target-max";
-/// Keys of the model file's metadata for the factor and the summand with which bytes of an image
-/// become inputs of the network.
+/// Keys in the metadata of a model's file: the factor (kPixelScale) and the summand with which
+/// bytes of an image are converted to inputs of the network.
 constexpr const char* kPixelScale = "pixel-scale";
 constexpr const char* kPixelShift = "pixel-shift";
 

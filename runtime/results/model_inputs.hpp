@@ -10,9 +10,9 @@
 namespace cudp {
 
 /// Description of how a released model's inputs are computed from the cells of a table, or from the
-/// bytes of an image. If the user let private rows complete the schema, it contains exact values
-/// from these rows; the certificate of such a run states this, and that the run must not be
-/// published.
+/// bytes of an image. If the user let private rows complete the schema, the description contains
+/// exact values from these rows; the run's certificate then states this, and that the run must not
+/// be published.
 struct ModelInputs {
   std::optional<TableSchema> schema;  ///< complete schema of the table; empty if there was no table
   /// Conversion of an image's bytes to features.

@@ -37,9 +37,9 @@ bool gives_probabilities(Loss loss);
 /// loss.
 int predicted_class(Loss loss, std::span<const float> logits);
 
-/// Returns whether probability >= threshold, compared as float32, the type of written
-/// probabilities. So a row whose probability was written to a file reaches a threshold of exactly
-/// that written number.
+/// Returns whether probability >= threshold, compared as float32. Probabilities are written to
+/// files as float32, so a threshold that a user copies from such a file is reached by the row with
+/// exactly this probability.
 inline bool reaches(float probability, double threshold) {
   return probability >= static_cast<float>(threshold);
 }

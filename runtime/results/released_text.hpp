@@ -38,9 +38,9 @@ std::shared_ptr<const TextCoder> read_text(const TensorFile& file,
                                            const std::filesystem::path& model,
                                            const VectorPlace& vectors);
 
-/// Properties of a text model's vocabulary on which the shape of its network depends. rows: number
-/// of word ids. columns: length of the word vectors that the model's file stores; 0 if they are in
-/// another file, or if the model uses no such vectors.
+/// Properties of a text model's vocabulary that determine the shape of its network. rows: number of
+/// word ids. columns: length of the word vectors that the model's file stores; 0 if another file
+/// has them, or if the model uses none.
 struct ReleasedWords {
   int rows = 0;
   int columns = 0;

@@ -23,8 +23,8 @@ struct RunResult {
   std::optional<std::string> majority_class;
   double epsilon = 0.0;  ///< epsilon of everything that the run released; infinite without privacy
   double delta = 0.0;
-  /// Epsilon and delta of the training alone, without the noisy test metrics of held-out rows; set
-  /// only if rows were held out of the training data.
+  /// Epsilon and delta of the training alone, without the release of noisy test metrics of held-out
+  /// rows. Set only if rows were held out of the training data.
   std::optional<double> training_epsilon, training_delta;
   /// Estimates of accuracy and other metrics from the noisy test results of held-out rows; empty if
   /// no rows are held out.

@@ -12,14 +12,14 @@
 namespace cudp {
 namespace {
 
-/// Names of the methods whose releases follow from the settings and a public number of examples
-/// alone. Not among them: dp-agd and dpis, which choose releases adaptively, and objpert, whose
-/// bound is for all its releases together.
+/// Names of the methods whose releases follow from the settings and the number of examples alone.
+/// The others are dp-agd and dpis, which choose releases during training, and objpert, which has
+/// one bound for all its releases together.
 constexpr const char* kPlanning[] = {"dpsgd",      "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile",
                                      "adp-sgd",    "adaclip",  "sgd-ma",      "sgd-adv",
                                      "norm-bound", "outpert",  "privgene"};
 
-/// Names of those methods in kPlanning that know all their releases before the first one.
+/// Names of those methods in kPlanning whose releases are all known before the first one is made.
 constexpr const char* kPlannedAtStart[] = {
     "dpsgd",   "dpsgd-ts", "dpsgd-decay", "dpsgd-quantile", "adp-sgd",
     "adaclip", "sgd-ma",   "sgd-adv",     "norm-bound",     "outpert"};
@@ -28,19 +28,19 @@ bool names(std::span<const char* const> methods, const std::string& method) {
   return std::ranges::find(methods, method) != methods.end();
 }
 
-/// Returns whether the certificate lists everything that the run will have released at its end. The
-/// certificate of a run in progress lists future releases only if they are planned, not if a filter
-/// admits them one by one, as with --fresh-noise-allowed. Steps that are repeated because a key was
-/// lost do not count as future ones.
+/// Returns whether the certificate lists all releases that the run will have made at its end. This
+/// is true for a finished run. A run in progress lists its future releases only if they are
+/// planned, i.e. not if a filter admits them one by one (--fresh-noise-allowed), nor if steps must
+/// be repeated because a key was lost.
 bool lists_all(const verify::StatedNumbers& c) {
   return c.status != "not finished" ||
          (names(kPlannedAtStart, c.method) && !c.lost_a_key() && c.steps >= c.steps_planned);
 }
 
-/// Returns whether all releases in the certificate were fixed before the first of them. They were
-/// not in three cases: if they depend on a noisy number of examples; if the random key was lost,
-/// because the number of steps may then have been chosen by looking at released values; if the
-/// stated epsilon is a budget, which is above that of the releases.
+/// Returns whether all releases in the certificate were fixed before the first of them. There are
+/// three exceptions: releases that depend on a noisy number of examples; a run whose random key was
+/// lost, because the number of steps may then have been chosen by looking at released values; and a
+/// certificate that states the whole budget instead of the smaller epsilon of the releases.
 bool is_fixed_ahead(const verify::StatedNumbers& c) {
   if (!names(kPlanning, c.method)) return false;
   if (c.size_noise > 0.0 || c.order_fixed || c.lost_a_key()) return false;

@@ -22,9 +22,9 @@ EngineSettings settings_for(const ScoringRequest& request) {
   return settings;
 }
 
-/// Returns the schema with which to read the table: the one that the user named for this file,
-/// otherwise the model's. A schema that was found next to the table without being named is ignored
-/// if it does not match the model's, because it may belong to another model.
+/// Returns the schema with which a table of rows to score is read: the schema that the user named
+/// for this table, otherwise the model's. A schema file that is merely next to the table is used
+/// only if it matches the model's, because it may belong to another model.
 TableSchema schema_for(const ReleasedModel& model, const std::string& model_name,
                        const DataRequest& data, Reporter& reporter) {
   try {

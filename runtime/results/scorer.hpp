@@ -13,12 +13,12 @@
 
 namespace cudp {
 
-/// Which rows to score with a model (i.e. compute its outputs for), and which columns to keep with
-/// the scores.
+/// Request to score rows with a model, i.e. to compute its outputs for them: which rows, and which
+/// of their columns to keep with the scores.
 struct ScoringRequest {
-  /// Data set or file with the rows; the path "-" is a table on standard input. Its schema may be
-  /// left out, unless the model was made by an earlier version that did not store one. If it is
-  /// given, it must match the schema of the model.
+  /// Data set or file with the rows; the path "-" is a table on standard input. A schema need not
+  /// be given, because models store one (except models of early versions); if it is given, it must
+  /// match the model's.
   DataRequest data;
   bool labels = true;      ///< if false, labels may be absent and are not used
   bool ids = false;        ///< keep the cells of the id column, if the table has one
