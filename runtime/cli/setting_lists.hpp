@@ -39,9 +39,10 @@ struct GivenRequest {
   bool quiet = false;
 };
 
-/// Makes the request of such a command from the command line alone, without a settings file.
-/// settings: the flags with lists of values for settings of `cudp train`. own: the flags of the
-/// command itself. Throws InputError if a value is not valid.
+/// Makes the request for a command that tries several values of settings, such as `cudp sweep`,
+/// from the command line alone, without a settings file. settings: the flags with lists of values
+/// for settings of `cudp train`. own: the flags of the command itself. Throws InputError if a value
+/// is not valid.
 template <class Request>
 GivenRequest<Request> request_on_command_line(const CommandFlags& settings,
                                               const CommandFlags& own) {

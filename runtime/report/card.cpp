@@ -133,8 +133,8 @@ Section figures(const RunFacts& f) {
   return s;
 }
 
-/// Returns the name with every character replaced by '-' that model hubs do not accept in names of
-/// data sets.
+/// Returns the name of a data set as model hubs accept it: every other character is replaced by
+/// '-'.
 std::string hub_name(const std::string& name) {
   std::string kept;
   for (const char c : name) {

@@ -25,14 +25,16 @@ std::string epsilon_text(double epsilon) {
   return std::isfinite(epsilon) && epsilon >= 0.0 ? short_rounded_up(epsilon) : "no finite epsilon";
 }
 
-/// Returns the epsilon that conversion from this Renyi order to delta costs even if nothing is
-/// released (Canonne, Kamath, Steinke 2020, Proposition 12 with divergence 0).
+/// Returns the part of an epsilon from a Renyi bound that is due to delta alone: the epsilon to
+/// which a divergence of 0 at this Renyi order is converted (Canonne, Kamath, Steinke 2020,
+/// Proposition 12).
 double price_of_delta(double order, double delta) {
   return std::log1p(-1.0 / order) - (std::log(delta) + std::log(order)) / (order - 1.0);
 }
 
-/// Returns a sentence that explains why the curve of epsilon starts at more than a quarter of its
-/// end; "" if it does not. price: the epsilon of price_of_delta(), if the bound is a Renyi bound.
+/// Returns a sentence that explains why the curve of epsilon begins so high, if its first value is
+/// more than a quarter of its last; otherwise "". price: result of price_of_delta(), if the bound
+/// is a Renyi bound.
 std::string why_it_starts_high(const RunFacts& f, std::optional<double> price) {
   const double first = f.rows.front().spent_by_training();
   const double last = f.rows.back().spent_by_training();

@@ -6,9 +6,9 @@
 
 namespace cudp {
 
-/// Returns the charts of a run for its report, with explanations: the privacy budget spent, and the
-/// test metrics if there are any, over epochs. If the run has only one line of metrics, returns
-/// sentences instead of curves.
+/// Returns the charts of a run for its report, with explanations: the privacy spent (epsilon) over
+/// epochs and, if there are test metrics, these over epochs. If the run has only one line of
+/// metrics, returns sentences instead of charts.
 std::vector<page::Block> charts_of(const RunFacts& facts);
 
 /// Returns a table of the final model's test metrics: exact ones on test rows, or noisy ones on

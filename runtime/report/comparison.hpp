@@ -19,9 +19,8 @@ struct SpentTogether {
 
 /// Returns a page that compares runs: privacy guarantees, test metrics, the loss in quality
 /// compared with a run without privacy, and the privacy cost of all private runs together.
-/// together: that cost; nullopt if the runs' costs cannot be added up. The page is headed NOT FOR
-/// RELEASE if a run is not for release, or if some metrics were measured on private rows without
-/// noise.
+/// together: that cost; nullopt if it cannot be computed. The page is marked NOT FOR RELEASE if a
+/// run must not be released, or if some metrics were measured on private rows without noise.
 page::Document comparison(const std::vector<NamedFacts>& runs,
                           const std::optional<SpentTogether>& together);
 

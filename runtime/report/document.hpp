@@ -42,8 +42,8 @@ struct Curve {
   bool dashed = false;
 };
 
-/// A line chart. The vertical axis begins at y_min; if that is empty, near the smallest value that
-/// is drawn.
+/// A line chart. y_min: start of the vertical axis; if empty, the axis starts near the smallest
+/// value.
 struct Chart {
   std::string title;
   std::string x;  ///< name of the horizontal axis, with its unit
@@ -72,8 +72,8 @@ struct Section {
 struct Document {
   std::string title;
   std::string subtitle;
-  /// Warning at the top of the page that the page, or the run which it describes, must not be
-  /// published; empty if it may be published.
+  /// Warning at the top of the page, which states that the page, or the run that it describes, must
+  /// not be published; empty if it may be.
   std::string not_for_release;
   std::vector<std::string> reasons;  ///< reasons why the page or the run is not for release
   std::vector<std::string> alarms;   ///< other warnings

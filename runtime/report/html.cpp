@@ -17,7 +17,7 @@ std::string list(const std::vector<std::string>& items) {
   return s + "</ul>\n";
 }
 
-/// Returns code for an HTML page: each line escaped, line breaks kept.
+/// Returns the lines of a listing of code for an HTML page: escaped, with line breaks kept.
 std::string lines_of(const std::string& text) {
   std::string s;
   for (std::size_t at = 0; at < text.size();) {

@@ -37,8 +37,8 @@ struct MarkdownBlocks {
   void operator()(const Chart& c) {
     s += "\n" + markdown(c.title) + ". " + markdown(c.description) + "\n";
   }
-  /// Renders code in a fence. Texts of users stand in it only as string literals of one line, so
-  /// they cannot end the fence early.
+  /// Writes a code block. Texts of users occur in code only as string literals of one line, so they
+  /// cannot end the block early.
   void operator()(const Code& c) { s += "\n```" + c.language + "\n" + c.text + "```\n"; }
 };
 

@@ -36,7 +36,8 @@ constexpr const char* kShownSettings[] = {
     "rng",       "accountant",      "size-is-public", "test-data-is-public",
     "malformed", "precision",       "device"};
 
-/// Returns answers on what the guarantee means against somebody who attacks the published files.
+/// Returns questions and answers about what the guarantee means if an attacker has the published
+/// files.
 page::Answers attacker_of(const RunCertificate& c) {
   const char* const one = c.has_unit() ? "unit" : "row";
   std::vector<std::string> cannot = {
@@ -155,8 +156,8 @@ Section settings_of(const RunFacts& f) {
   return {.id = "settings", .title = "Settings", .blocks = {table}};
 }
 
-/// Returns Python code that computes epsilon with the package dp_accounting from the certificate's
-/// releases; "" if that package has no events for these releases.
+/// Returns Python code that computes epsilon from the certificate's releases with the package
+/// dp_accounting; "" if that package does not support these releases.
 std::string dp_accounting_code(const verify::StatedNumbers& c) {
   if (c.max_rows > 1 || c.split || c.holdout || c.tuning || c.releases.empty()) return "";
   // With a filter, or after a lost key, epsilon is that of the budget, not of the releases made.
@@ -213,8 +214,8 @@ Section checks_of(const ReportFiles& files, const RunCertificate& c) {
   return s;
 }
 
-/// Returns a section that lists the files of release/ which must exist, judged by the contents of
-/// `files`.
+/// Returns a section that lists the files of the run's folder release/. Which files there are
+/// follows from `files`, the contents of the run's files.
 Section files_of(const ReportFiles& files, const RunFacts& f) {
   page::Table table{.caption = "Files in release/ beside any that you added",
                     .columns = {"file", "what it is"},

@@ -6,9 +6,9 @@
 
 namespace cudp {
 
-/// Version of the format of a run's report pages, which the run's certificate states in its field
-/// `pages`. It must be increased with every change of the bytes of a page made from the same files,
-/// so that `cudp verify` compares only pages of the same format.
+/// Version of the format of a run's report pages; the run's certificate states it in its field
+/// `pages`. Increase it with every change of the code that changes a byte of a page, so that `cudp
+/// verify` compares pages only if they have the same format.
 inline constexpr int kPagesFormat = 4;
 
 /// Returns the report of a run: the privacy guarantee in words, the questions of NIST SP 800-226

@@ -56,7 +56,7 @@ Sentences promise(const RunCertificate& c) {
   return p;
 }
 
-/// Returns e^epsilon, rounded up to as many digits as ratio_text() shows.
+/// Returns e^epsilon, rounded up to the number of digits that ratio_text() shows.
 double rounded_times(double epsilon) {
   const double times = std::exp(epsilon);
   return times < 100.0 ? std::ceil(100.0 * times) / 100.0 : std::ceil(times);
@@ -66,8 +66,8 @@ std::string ratio_text(double times) {
   return times < 100.0 ? fmt::format("{:.2f}", times) : fmt::format("{:.0f}", times);
 }
 
-/// Returns a sentence that explains how a factor on the odds and a fraction of correct guesses
-/// express the same guarantee; "" if e^epsilon is 1e6 or more.
+/// Returns a sentence that relates two ways to express the same guarantee: a factor on the odds,
+/// and a fraction of correct guesses. "" if e^epsilon is 1e6 or more.
 std::string same_fact(double epsilon) {
   const double times = std::exp(epsilon);
   if (!(times < 1e6)) return "";
@@ -119,8 +119,8 @@ Sentences meaning(const RunCertificate& c) {
   return p;
 }
 
-/// Returns whether the certificate is that of a `cudp tune` that has not ended: it states the
-/// budget, and no releases.
+/// Returns whether the certificate belongs to an unfinished `cudp tune`, which states the budget
+/// but no releases.
 bool is_charge_of_tuning(const RunCertificate& c) { return c.stated.method == "tune"; }
 
 Sentences how(const RunCertificate& c) {

@@ -35,10 +35,10 @@ inline constexpr std::string_view kCustomary =
     "Ponomareva et al. 2023 (arXiv:2303.00654) call epsilon up to 1 strong and up to 10 reasonable "
     "for machine learning";
 
-/// Returns the largest probability with which an attacker guesses correctly whether a unit of
-/// privacy is in the data, if it is with probability 1/2: (e^epsilon + delta) / (e^epsilon + 1). It
-/// is 1/2 plus half of the total variation that (epsilon, delta) allows (Kairouz, Oh, Viswanath
-/// 2015).
+/// Returns the largest probability with which an attacker can guess correctly whether a unit of
+/// privacy is in the data, if it is in the data with probability 1/2: (e^epsilon + delta) /
+/// (e^epsilon + 1). It is 1/2 plus half of the total variation that (epsilon, delta) allows
+/// (Kairouz, Oh, Viswanath 2015).
 double max_right_guesses(double epsilon, double delta);
 
 /// Returns the factor e^epsilon as text for a sentence like "at most 3.1 times as likely", rounded

@@ -17,8 +17,8 @@ std::string what_it_is(const RunFacts& facts);
 /// model card, which refer to different files.
 page::Answers in_short(const RunFacts& facts, Detail detail);
 
-/// Returns a page that has only its head: the title, a description of the run, and, if the run must
-/// not be published, the reasons. The caller adds sections.
+/// Returns a page without sections, to which the caller adds some: it has the title, a description
+/// of the run and, if the run must not be published, the reasons.
 page::Document headed(const std::string& title, const RunFacts& facts);
 
 }  // namespace cudp

@@ -29,7 +29,7 @@ struct Range {
   }
 };
 
-/// Numbers at which an axis is labelled: multiples of 1, 2, 2.5 or 5 times a power of ten.
+/// Positions of the labels on an axis: multiples of 1, 2, 2.5 or 5 times a power of ten.
 struct Ticks {
   double first = 0.0;
   double step = 1.0;
@@ -59,7 +59,7 @@ std::string label(const Ticks& t, int i) {
   return std::abs(value) < 1e-6 * t.step ? "0" : fmt::format("{:.6g}", value);
 }
 
-/// Widens a range whose ends are equal, or that is empty, so that an axis can show it.
+/// Widens a range whose ends are equal, or that has no values, so that an axis can show it.
 void widen(Range& r) {
   if (!(r.low <= r.high)) r = {0.0, 1.0};
   if (r.high - r.low > 1e-12 * std::max(std::abs(r.low), std::abs(r.high))) return;

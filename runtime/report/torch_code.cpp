@@ -12,8 +12,8 @@
 namespace cudp {
 namespace {
 
-/// PyTorch code of the network's layers up to the one that was converted last, and what the code of
-/// the next layer depends on.
+/// PyTorch code of the network's layers that were converted so far, and what the code of the next
+/// layer depends on.
 struct TorchLayers {
   std::vector<std::pair<std::string, std::string>> layers;  ///< name and code of each layer
   bool is_flat = false;

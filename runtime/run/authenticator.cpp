@@ -49,8 +49,8 @@ class Hash {
   std::size_t size_;
 };
 
-/// Returns the key for authentication codes. It is a hash of the run's random key, so that no key
-/// is used for two purposes: the random key itself is used to draw random numbers only.
+/// Derives the key for authentication codes from the run's random key, by a hash. A key should have
+/// one purpose only, and the random key itself is used only to draw random numbers.
 RandomKey derived(const RandomKey& key) {
   constexpr std::string_view kPurpose = "cudp seal 1";
   RandomKey out{};
@@ -76,7 +76,7 @@ std::string vectors_tag(const Authenticator& authenticator, const Dataset& train
       "vectors", {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
 }
 
-/// Returns a text that describes how rows of a table are coded; "" for other data.
+/// Returns a text that describes the memory layout of a table's coded rows; "" for other data.
 std::string layout_text(const Dataset& train) {
   if (!train.is_coded()) return "";
   const RowLayout& layout = *train.layout;

@@ -11,24 +11,24 @@
 
 namespace cudp {
 
-/// Makes and checks message authentication codes (keyed BLAKE2b, by libsodium) under a key derived
-/// from a run's random key. Without that key it is impossible to forge a file that the run accepts
-/// as its own, or to test a guess about the data by comparing codes.
+/// Computes and checks message authentication codes (keyed BLAKE2b, by libsodium). The key is
+/// derived from the run's random key. Without that key nobody can forge a file that the run accepts
+/// as its own, or find out whether a guess about the data is right by comparing codes.
 class Authenticator {
  public:
   explicit Authenticator(const RandomKey& key);
 
-  /// Returns the authentication code of `bytes`, 64 hexadecimal digits. purpose: kind of file;
-  /// equal bytes have different codes for different purposes.
+  /// Returns the authentication code of `bytes`, 64 hexadecimal digits. purpose: kind of file; it
+  /// is part of what is authenticated, so one file cannot pass for a file of another kind.
   std::string tag(std::string_view purpose, std::string_view bytes) const;
   /// Returns whether `tag` is the authentication code of `bytes` for this purpose. Compares in
   /// constant time.
   bool matches(std::string_view purpose, std::string_view bytes, std::string_view tag) const;
 
-  /// Returns authentication codes of a training set, 16 bytes for each block of 256 examples.
-  /// (Blocks, so that each rank can compute the codes of its own range.) The code of a block
-  /// covers, in order, its examples' features or word ids, labels, sampling indices and units of
-  /// privacy, and the index of the block in the whole set.
+  /// Returns the authentication codes of a training set, 16 bytes for each block of 256 examples.
+  /// (There is one code per block so that each rank can compute those of its own range.) The code
+  /// of a block covers, in this order: its examples' features or word ids, labels, sampling indices
+  /// and units of privacy, and the index of the block in the whole set.
   std::string block_tags(const Dataset& train, int threads) const;
 
  private:
@@ -49,8 +49,8 @@ struct AuthenticatedFile {
 };
 
 /// Writes `content` with its authentication code to a file, atomically. Only the file's owner can
-/// read it. purpose: kind of file; equal contents have different codes for
-/// different purposes.
+/// read it. purpose: kind of file, which the code also covers. sync: whether to wait until the file
+/// is on disk.
 void write_authenticated(const std::filesystem::path& path, std::string_view purpose,
                          std::string_view content, const Authenticator& authenticator,
                          Sync sync = Sync::yes);

@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Returns the path of the file that is locked while the budget file `path` is in use. The budget
-/// file itself is replaced whenever it is written, so it cannot be locked.
+/// Returns the path of the lock file of a budget file: it is locked while the budget file `path` is
+/// in use. The budget file itself cannot be locked, because each write replaces it by a new file.
 fs::path lock_of(const fs::path& path) { return path.string() + ".lock"; }
 
 [[noreturn]] void fail_to_lock(const fs::path& path) {

@@ -20,25 +20,25 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// First bytes of a checkpoint file. kMagic: in this version of the format. kAnyMagic: in every
-/// version.
+/// First bytes of a checkpoint file. kMagic is for this version of the format; kAnyMagic, the start
+/// of kMagic, is the same in all versions.
 constexpr std::string_view kMagic = "cudp checkpoint 9\n";
 constexpr std::string_view kAnyMagic = "cudp checkpoint ";
 /// Start of the name of a checkpoint's file. The number of the step follows.
 constexpr std::string_view kPrefix = "checkpoint-";
 /// Number of checkpoints that are kept; older ones are removed.
 constexpr std::size_t kKept = 2;
-/// Purpose (argument of Authenticator::tag) of a checkpoint's authentication code. It makes the
-/// code differ from those of other files.
+/// Purpose (argument of Authenticator::tag) of the authentication code of a checkpoint, so that a
+/// file of another kind cannot pass for a checkpoint.
 constexpr std::string_view kPurpose = "checkpoint";
 
 /// Name under which a checkpoint stores the released noisy statistics for features.
 constexpr const char* kFeatureRelease = "feature_release";
-/// Names under which a checkpoint has the weights of frozen layers, and the facts about the file
-/// they are from.
+/// Names under which a checkpoint stores the weights of frozen layers (kFrozen), and a description
+/// of the file from which they were read.
 constexpr const char* kFrozen = "frozen";
 constexpr const char* kInitial = "initial_weights";
-/// Name under which a checkpoint stores its member `boot`, unless that is "".
+/// Name under which a checkpoint stores Checkpoint::boot; not stored if it is "".
 constexpr const char* kBoot = "boot";
 
 void append_number(std::string& bytes, std::uint64_t number) {

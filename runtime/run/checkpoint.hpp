@@ -10,10 +10,10 @@
 
 namespace cudp {
 
-/// Content of a checkpoint file. It has the state of a training, from which a resumed run
-/// continues. It also has the run's settings and model, the program's id, and an authentication
-/// code of the training set. These are compared when the run is resumed, so that the same program
-/// continues on the same data.
+/// Content of a checkpoint file: the state of a training, from which a resumed run continues. It
+/// also has the run's settings and model, the program's id, and an authentication code of the
+/// training set. A resumed run compares these with its own, because it must use the same program
+/// and the same data.
 struct Checkpoint {
   TrainingState training;
   std::uint64_t parameters = 0;  ///< number of parameters of the model
@@ -24,13 +24,14 @@ struct Checkpoint {
   std::string unit;              ///< column of the unit of privacy; "" if each row is a unit
   std::string data;  ///< authentication code of the training set (data_tag), under the run's key
   std::uint64_t key_check = 0;  ///< key_check() of the run's current random key
-  /// Whether the ledger file was lost once and restored from a checkpoint, without the charges
-  /// after that checkpoint. This is harmless as long as the run has the same random key, because it
-  /// then repeats exactly the same noisy values. If the key is lost, too, repeated steps have new
-  /// noise, and the cost of what was released is unknown.
+  /// Whether the ledger file was lost once and restored from a checkpoint, without the charges made
+  /// after that checkpoint. As long as the run has its random key, this does no harm, because
+  /// repeated steps have exactly the same noisy values. If the key is lost too, repeated steps have
+  /// new noise, and the missing charges make the cost of what was released unknown.
   bool ledger_was_lost = false;
-  /// boot_id() of the machine if the run's files were not synced; "" if they were. After a restart
-  /// the ledger on disk may be older than what the run released.
+  /// boot_id() of the machine if the run's files have not been synced to disk; "" if they have. If
+  /// the machine has restarted since then, the ledger on disk may lack charges for what the run
+  /// released.
   std::string boot;
 };
 

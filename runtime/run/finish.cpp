@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// Purpose (argument of Authenticator::tag) of the authentication code of the file that
-/// figures_file() names. It makes the code differ from those of other files.
+/// Purpose (argument of Authenticator::tag) of the authentication code of figures_file(), the file
+/// with noisy test results, so that a file of another kind cannot pass for it.
 constexpr std::string_view kFigures = "figures of held-out rows";
 
 /// Returns the path of the file that keeps the noisy test results of held-out rows from their
@@ -60,11 +60,11 @@ void decode_figures(const std::string& text, HoldoutFigures& f) {
     f.bars.push_back({b[0].get<std::string>(), number(b[1]), number(b[2]), number(b[3])});
 }
 
-/// Returns the noisy test results of held-out rows that the run releases; nullopt if it has none.
-/// They are stored on disk before they are published, and a resumed run publishes the stored ones.
-/// If they were computed again, a logit might differ in its last bit (cuDNN), and two different
-/// results with the same noise would reveal their difference. Throws BudgetError if results were
-/// published and the stored ones are lost, InputError if another run wrote them.
+/// Returns the noisy test results of held-out rows, which the run releases; nullopt if there are
+/// none. They are stored on disk before they are published, and a resumed run publishes the stored
+/// ones. It must not compute them again: a logit might differ in its last bit (cuDNN), and two
+/// different results with the same noise would reveal their difference. Throws BudgetError if
+/// results were published and the stored ones are lost, InputError if another run wrote them.
 std::optional<HoldoutFigures> figures_to_release(const Run& run) {
   std::optional<HoldoutFigures> figures = run.training->holdout_figures();
   if (!figures) return figures;
@@ -130,9 +130,9 @@ RunResult result_of(const Run& run, const privacy::Certificate& certificate,
           .backend = e.backend.name};
 }
 
-/// Warns if the model is hardly better than guessing. The warning depends on test rows. It goes to
-/// the owner only, unless the test rows are public. About training rows it reveals no more than the
-/// released model does.
+/// Warns if the model is hardly better than guessing. Because the warning depends on the test rows,
+/// it goes to the owner only, unless these are public. (About training rows it reveals no more than
+/// the released model does.)
 void warn_of_guessing(const Run& run, const Evaluation& e) {
   const bool target = prediction_kind(e) == PredictionKind::target;
   if (target ? e.target.r2 > 0.0 : e.accuracy > 1.2 / e.classes) return;
@@ -153,9 +153,10 @@ void warn_of_guessing(const Run& run, const Evaluation& e) {
     run.reporter().report_to_owner(line);
 }
 
-/// Writes the evaluation on the test set and starts to draw it; if the test rows are private, into
-/// private/ and for the owner only. pictures: null if none are drawn. Returns the name of the most
-/// frequent class; nullopt if there is no test set, or for a regression model.
+/// Writes the evaluation on the test set to a file and starts to draw its pictures. If the test
+/// rows are private, the files are in private/ and readable by the owner only. pictures: null to
+/// draw none. Returns the name of the most frequent class; nullopt if there is no test set, or for
+/// a regression model.
 std::optional<std::string> evaluate(const Run& run, Pictures* pictures) {
   const std::optional<Evaluation> e = run.training->evaluate();
   if (!e) return std::nullopt;
@@ -172,8 +173,8 @@ std::optional<std::string> evaluate(const Run& run, Pictures* pictures) {
   return class_name(classes, e->majority_class);
 }
 
-/// Throws InputError if the user resumes a run that is complete with flags that would change its
-/// settings.
+/// For a run that is complete: throws InputError if the user resumes it with flags that would
+/// change its settings.
 void check_asked(const Settings& flags, const RunFolder& folder) {
   const bool released = fs::exists(folder.config());
   const fs::path config = released ? folder.config() : folder.owner(RunFolder::kConfig);

@@ -62,8 +62,8 @@ ReservedFolder reserve_run_folder(std::string name) {
 
 namespace {
 
-/// Throws InputError if the path begins with the scheme of a URL, such as s3://. Otherwise a folder
-/// of that name would be created on this machine.
+/// Throws InputError if the path begins with the scheme of a URL, such as s3://, because it would
+/// be taken for the name of a folder on this machine.
 void check_local(const std::string& path) {
   const std::size_t end = path.find("://");
   if (end == std::string::npos || end == 0) return;

@@ -21,7 +21,8 @@ class RunFolder {
   const std::filesystem::path& root() const { return root_; }
   Sync sync() const { return sync_; }
 
-  /// Writes a file of the run, synced or not as the constructor was told. mode: its permissions.
+  /// Writes a file of the run, and waits until it is on disk if the constructor's argument `sync`
+  /// was yes. mode: the file's permissions.
   void write(const std::filesystem::path& file, std::string_view content,
              unsigned mode = 0644) const {
     write_file(file, content, mode, sync_);
@@ -58,14 +59,14 @@ class RunFolder {
 
   std::filesystem::path log() const { return owner("log.txt"); }
   std::filesystem::path key() const { return owner("key"); }
-  /// File with a checksum of the random key under which the noisy test metrics of held-out rows
-  /// were released. It is written just before the release, so that they are not released again
-  /// under another key.
+  /// File with a checksum of the random key with which the noisy test metrics of held-out rows were
+  /// released. It is written just before the release, so that a resumed run with another key does
+  /// not release them again.
   std::filesystem::path holdout_key() const { return owner("holdout-released"); }
   std::filesystem::path ledger() const { return owner("ledger"); }
   std::filesystem::path diagnostics() const { return owner("diagnostics.jsonl"); }
-  /// File with the run's result. It is the last file that a run writes, so a run that has it is
-  /// complete.
+  /// File with the run's result. A run is complete if and only if it has this file, because it
+  /// writes the file last.
   std::filesystem::path result() const { return owner("result.json"); }
 
  private:
@@ -73,11 +74,12 @@ class RunFolder {
   Sync sync_;
 };
 
-/// Time for which the files of a new run are written without waiting for the disk. It is for runs
-/// in temporary folders: most end before that time; others are synced at their first checkpoint
-/// after it, or when they are interrupted. A killed process loses nothing. If the machine crashes
-/// before, the ledger on disk may be older than what the run released, so the run is not resumed
-/// after a restart (Checkpoint::boot). A part of the training's config in memory.
+/// Time after the start of a new run in which its files are written without waiting for the disk.
+/// For runs in temporary folders, most of which end earlier. A longer run syncs its files at the
+/// first checkpoint after this time, or when it is interrupted. If only the process is killed,
+/// nothing is lost. If the machine crashes, the ledger on disk may lack charges for what the run
+/// released, so the run cannot be resumed then (Checkpoint::boot). A part of the training's config
+/// in memory.
 struct UnsyncedStart {
   double seconds = 0.0;  ///< 0: each file of the run is on disk before the run goes on
 };
@@ -92,25 +94,26 @@ struct ReservedFolder {
 /// folder exists already. Throws Error if it cannot be created.
 ReservedFolder reserve_run_folder(std::string name);
 
-/// A run folder under construction. It is created under a temporary name next to its final path,
-/// and moved there when a run can be resumed from it. So no other process sees a run folder that
-/// cannot be resumed. Its files are synced when it is moved: nothing reads them before.
+/// The folder of a run while it is being created. It has a temporary name next to its final path,
+/// and is moved there as soon as the run could be resumed from it, so that other processes only see
+/// folders of runs that can be resumed. Its files are synced to disk when it is moved, because no
+/// process reads them before.
 class NewRunFolder {
  public:
   /// path: final path of the folder. Throws InputError if something exists there that is not an
   /// empty folder; Error if the folder cannot be created.
   explicit NewRunFolder(std::filesystem::path path);
   explicit NewRunFolder(ReservedFolder reserved);
-  /// Unless publish() was called: removes the folder with the temporary name, and the one at the
-  /// final path if it was created for this run.
+  /// Cleans up if publish() was not called: removes the folder with the temporary name, and the
+  /// folder at the final path if it was created for this run.
   ~NewRunFolder();
   NewRunFolder(const NewRunFolder&) = delete;
   NewRunFolder& operator=(const NewRunFolder&) = delete;
 
   RunFolder folder() const { return RunFolder(temporary_, Sync::no); }
   const std::filesystem::path& path() const { return path_; }  ///< final path
-  /// Moves the folder to its final path, and returns it. sync: whether all its files are written to
-  /// disk before, and whether files that are written later are synced.
+  /// Moves the folder to its final path, and returns it. sync: whether to write all its files to
+  /// disk before that, and to sync files that are written later.
   RunFolder publish(Sync sync = Sync::yes);
 
  private:

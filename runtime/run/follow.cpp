@@ -36,9 +36,9 @@ void broadcast_key(Ranks& ranks, std::optional<SharedKey>& key) {
   wipe(words);
 }
 
-/// Sends the pre-trained weights of a resumed run from rank 0 to the other ranks, if it has any. On
-/// the other ranks sets `weights` to the description of the weights' file, with the weights of
-/// frozen layers alone.
+/// Sends the pre-trained weights of a resumed run, if it has any, from rank 0 to the other ranks:
+/// the description of the weights' file, and the weights of frozen layers only. weights: those of
+/// rank 0; on other ranks, set to what was received.
 void broadcast_weights(Ranks& ranks, std::optional<PublicWeights>& weights) {
   std::uint64_t there = weights.has_value() ? 1 : 0;
   ranks.broadcast("whether weights are a file's", std::as_writable_bytes(std::span(&there, 1)));
@@ -54,9 +54,9 @@ void broadcast_weights(Ranks& ranks, std::optional<PublicWeights>& weights) {
     ranks.broadcast("frozen weights", std::as_writable_bytes(std::span(weights->frozen)));
 }
 
-/// Returns the facts that must be the same on all ranks, one per line. If a line differs between
-/// ranks, an error message shows its text. So facts that are private are replaced by authentication
-/// codes under the run's key.
+/// Returns a text of everything that must be the same on all ranks (processes), one fact per line.
+/// An error message shows a line that differs between ranks. Private facts are therefore replaced
+/// by authentication codes under the run's key.
 std::string facts_of(const Experiment& e, const RandomKey& key) {
   const Dataset& train = e.data.train;
   const Shape& s = train.shape;
@@ -108,8 +108,8 @@ std::vector<std::string> keys_of(const std::string& text) {
   return keys;
 }
 
-/// Computes the authentication codes of this rank's data for rank 0, which has called
-/// announce_block_tags(). Called on the other ranks.
+/// Computes the authentication codes of this rank's data, and sends them to rank 0. Called on the
+/// other ranks when rank 0 has called announce_block_tags().
 void answer_block_tags(const Experiment& e, Ranks& ranks) {
   RandomKey words{};
   broadcast_key(ranks, words);

@@ -18,7 +18,7 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// Returns a text as the quoted value of a Prometheus label.
+/// Returns a text in quotes and escaped, for use as the value of a Prometheus label.
 std::string label(const std::string& text) {
   std::string out;
   for (const char c : text) {

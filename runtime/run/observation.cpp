@@ -14,8 +14,8 @@
 namespace cudp {
 namespace {
 
-/// Returns the number of charged releases in the ledger's file on disk, i.e. those that are known
-/// after a crash.
+/// Returns the number of releases that the ledger's file on disk has charges for, i.e. that would
+/// be known after a crash.
 std::uint64_t charged_on_disk(const std::filesystem::path& ledger) {
   if (!std::filesystem::exists(ledger)) return 0;
   std::uint64_t charged = 0;

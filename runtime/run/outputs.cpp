@@ -25,8 +25,8 @@ constexpr const char* kNoPrivacy =
     "released: its weights and its metrics may show any training example. They are in "
     "../private.\n";
 
-/// Returns the metric to draw over epochs, if the user or the table's schema states one; otherwise
-/// "".
+/// Returns the metric that the user or the table's schema states, which is then drawn over epochs;
+/// "" if none is stated.
 std::string stated_metric(const Experiment& e) {
   const std::string& typed = e.config.of<ReportOptions>().metric;
   return typed.empty() && e.inputs.schema ? e.inputs.schema->metric : typed;

@@ -16,11 +16,10 @@ namespace cudp {
 /// Returns the text of NOT-FOR-RELEASE.txt, with the reasons why the run must not be released.
 std::string note_of(const std::vector<std::string>& reasons);
 
-/// Writes the results of a run, and decides for each file whether it goes into release/ or, if it
-/// is not for release, into private/. Without privacy all results go into private/, and release/
-/// has a note that states so. Metrics on test rows that are not public go into private/. No picture
-/// of rows held out of the training data is drawn, because whether a picture exists could reveal
-/// something about these rows.
+/// Writes the results of a run, each file into release/ if it may be published, otherwise into
+/// private/: metrics on test rows that are not public, and all results of a run without privacy
+/// (release/ then has a note that states so). Draws no pictures of rows held out of the training
+/// data, because whether a picture exists could reveal something about these rows.
 class Outputs {
  public:
   Outputs(RunFolder folder, const Experiment& experiment);
@@ -31,16 +30,16 @@ class Outputs {
   /// certificate states reasons why the run must not be published, other than that it is not
   /// finished, also writes these reasons to NOT-FOR-RELEASE.txt in release/.
   void write_certificate(const privacy::Certificate& certificate) const;
-  /// Writes the pages of release/ (report, privacy statement, model card), made from this
+  /// Writes the pages of release/ (report, privacy statement, model card), which are made from this
   /// certificate and the other files in release/. Writes nothing if the run has no privacy. Call it
-  /// before write_certificate(), so that a finished run with a certificate has its pages.
+  /// before write_certificate(): if there is a crash in between, no finished run then has a
+  /// certificate but no pages.
   void write_pages(const privacy::Certificate& certificate) const;
-  /// Writes the lines of metrics so far to metrics.jsonl. Does not sync the file to disk, because
-  /// it is written again after a later checkpoint.
+  /// Writes the lines of metrics so far to metrics.jsonl, without syncing the file to disk, because
+  /// the next checkpoint replaces it anyway.
   void write_metrics(const std::vector<MetricsRow>& metrics) const;
-  /// Writes all lines of metrics of a complete run. Call before
-  /// write_pages(), which reads them; otherwise a crash could leave pages that do not agree with
-  /// the metrics file.
+  /// Writes all lines of metrics of a complete run. Call it before write_pages(), which reads them;
+  /// otherwise a crash could leave pages that do not agree with the metrics file.
   void write_last_metrics(const std::vector<MetricsRow>& metrics) const;
   /// Writes the model, for a model of texts also its vocabulary, and for a model of a table its
   /// schema.

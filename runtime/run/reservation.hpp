@@ -13,16 +13,17 @@
 
 namespace cudp {
 
-/// Returns a text that describes the unit of privacy of a training's data (a row, or the rows with
-/// the same value in a column). A budget file accepts only trainings whose text is the same.
+/// Returns a text that describes the unit of privacy of a training's data: a row, or the rows with
+/// the same value in a column. All trainings that share a budget file must have the same text.
 std::string protected_unit(const DataSplit& data);
 
 /// Charges one training to budget files (BudgetFile), whose budgets several trainings share. A
 /// charge is on disk before the training releases anything, and is never undone.
 ///
-/// If the number of examples is private, a training is planned only after a noisy number was
-/// released. It is then charged in two steps: an estimate before that release, and the cost of the
-/// plan, in place of the estimate, before anything else is released.
+/// If the number of examples is private, it is first released with noise, and the training is
+/// planned with the noisy number. The training is then charged in two steps: an estimate before
+/// that release, and the cost of the plan, which replaces the estimate, before anything else is
+/// released.
 class Reservation {
  public:
   Reservation() = default;
@@ -33,8 +34,8 @@ class Reservation {
   bool has_budgets() const { return !files_.empty(); }
 
   /// Charges an estimate for a training that is about to release the noisy number of its examples;
-  /// does nothing if the number is public. Throws BudgetError if the budget in one of the files
-  /// does not suffice; the message states what is left of it, and no file is charged.
+  /// does nothing if the number is public. Throws BudgetError, without charging any file, if the
+  /// budget in one of the files does not suffice; the message states how much of it is left.
   void charge_count(const Training& training);
   /// Charges the planned cost of the whole training; it replaces the estimate of charge_count() if
   /// there is one. Throws BudgetError if the budget in one of the files does not suffice; no file

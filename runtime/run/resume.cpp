@@ -36,8 +36,8 @@ void check_named_weights(const Settings& flags, const StoredRun& stored) {
                      "; the run has its weights, and needs no --init");
 }
 
-/// Throws Error if a resumed run's ledger has spent more than its budget. state: state from which
-/// the run resumes, with the ledger of the run's folder. folder: for the message.
+/// Throws Error if the ledger of a resumed run has spent more than its budget. state: state from
+/// which the run resumes, with that ledger. folder: the run's folder, for the message.
 void check_ledger(const RunFolder& folder, const TrainingState& state) {
   try {
     PrivacyBudget(
@@ -47,8 +47,8 @@ void check_ledger(const RunFolder& folder, const TrainingState& state) {
   }
 }
 
-/// Returns the last line of metrics that the run has written, with the epsilon reported in it;
-/// nullopt if there is none.
+/// Returns the last line of metrics in the run's metrics file, which also states the epsilon at
+/// that step; nullopt if there is none.
 std::optional<MetricsRow> newest_metrics(const RunFolder& folder) {
   std::error_code error;
   if (!fs::exists(folder.metrics(), error)) return std::nullopt;
@@ -62,8 +62,8 @@ std::optional<MetricsRow> newest_metrics(const RunFolder& folder) {
   }
 }
 
-/// Throws BudgetError if the ledger lacks charges for steps whose metrics the run has written: then
-/// the ledger is an old copy.
+/// Throws BudgetError if the ledger lacks charges for steps whose metrics the run has written,
+/// because the ledger file must then be an old copy.
 void check_not_older(const Run& run) {
   const std::optional<MetricsRow> shown = newest_metrics(run.folder);
   if (!shown || run.training->method().accounts_for(run.training->ledger(), shown->step,
@@ -74,8 +74,8 @@ void check_not_older(const Run& run) {
       run.folder.ledger().string(), shown->step, run.folder.metrics().filename().string()));
 }
 
-/// Charges the budget again for steps that will be repeated under a new key. why: reason for the
-/// new key, for the user.
+/// Charges the budget again for steps that will be repeated with a new random key. why: reason for
+/// the new key, for a message to the user.
 void charge_again(Run& run, const std::string& why) {
   try {
     run.training->charge_again();

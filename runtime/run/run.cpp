@@ -178,8 +178,8 @@ void Run::advance() {
 
 namespace {
 
-/// Returns a message about pre-trained weights that cudp itself trained: the privacy spent on
-/// training them is not counted.
+/// Returns a message about pre-trained weights that were trained by cudp: it states that the
+/// privacy spent on training them is not counted in this run.
 std::string own_training_line(const Experiment& e, const RunFolder& folder) {
   const std::string& path = e.config.of<FineTuning>().init;
   const std::string run = run_of_weights(path);

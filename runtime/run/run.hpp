@@ -32,7 +32,8 @@ class RunCaller {
   RunCaller(const RunCaller&) = delete;
   RunCaller& operator=(const RunCaller&) = delete;
 
-  /// Returns whether the training should stop at its next checkpoint. Called between steps.
+  /// Returns whether the training should stop: it then writes a checkpoint and ends. Called between
+  /// steps.
   virtual bool interrupts() = 0;
   /// Called when lines of metrics were added. rows: all lines so far, without numbers that must
   /// stay in private/.
@@ -80,17 +81,19 @@ class Run final : public TrainingObserver {
   /// message has the command that resumes it.
   void advance();
 
-  /// Ends the time in which the run's files are not synced: writes all of them to disk, with a
-  /// checkpoint that states it, and syncs those that are written from now on.
+  /// Ends the time at the start of a run in which its files are not synced to disk (UnsyncedStart):
+  /// writes all of them to disk, with a checkpoint that states this; files that are written later
+  /// are synced.
   void end_unsynced_start();
 
   /// Writes the ledger to the run's folder, and syncs it to disk before it returns, unless the
   /// run's files are not synced (UnsyncedStart) or it has no charges yet.
   void charged(const privacy::Ledger& ledger) override;
   void opens(const Training& training) override;
-  /// Called if the training cannot start with the noisy number of examples that was just released.
-  /// Moves the folder to its final path and writes a certificate for the release of that number.
-  /// Then throws an error with the text of `reason`, which may reveal the noisy number.
+  /// Called if the number of examples has just been released with noise and the training cannot
+  /// start with this number. Moves the folder to its final path, and writes a certificate for the
+  /// release of that number. Then throws an error with the text of `reason`, which may reveal the
+  /// noisy number.
   void refused(const Training& training, const Error& reason) override;
   void planned(const Training& training) override;
   void checkpoint_due(const Training& training) override;
@@ -130,12 +133,12 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
                                ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
                                RunCaller* caller = nullptr);
 
-/// Opens an interrupted run at its newest undamaged checkpoint. `flags` may change only settings
-/// that do not affect the result. arrays: the run's data, if it began with arrays of the calling
-/// program. budgets: budget files that are charged; must be those that the run began with. data:
-/// data already in memory, to be used instead of reading files. release_observer, ranks and caller:
-/// as for start_run(). Throws InputError if flags or data differ from those of the run, BudgetError
-/// if the budget does not suffice.
+/// Opens an interrupted run at its newest undamaged checkpoint. Throws InputError if flags or data
+/// differ from those of the run, BudgetError if the budget does not suffice. flags: may change only
+/// settings that do not affect the result. arrays: the run's data, if it was started with arrays of
+/// the calling program. budgets: budget files that are charged; must be those with which the run
+/// was started. data: data already in memory, to be used instead of reading files.
+/// release_observer, ranks, caller: as for start_run().
 std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                                 ReleaseObserver* release_observer = nullptr, Ranks& ranks = alone(),
                                 RunCaller* caller = nullptr, const ArraysInUse& arrays = {},
@@ -164,8 +167,8 @@ enum class DrawPictures { yes, no };
 RunResult train(Run& run, DrawPictures draw = DrawPictures::yes);
 
 /// Removes the files that only a run in progress needs: random key, checkpoints, coded rows, and
-/// test results of held-out rows, which are in release/ by then. Requires that the run is complete.
-/// Such files are left if a process is killed after it has completed its run.
+/// test results of held-out rows (which are in release/ by then). Such files remain if a process is
+/// killed just after it has completed its run. Requires that the run is complete.
 void remove_leftovers(const RunFolder& folder);
 
 /// Returns the result that a run has stored in its folder; nullopt if the run is not complete.

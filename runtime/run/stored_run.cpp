@@ -51,17 +51,18 @@ bool read_holdout(const RunFolder& folder) {
   return config.holdout.has_value();
 }
 
-/// Throws BudgetError because the run's ledger is lost (`lost`), or was lost once, and its key is
-/// lost too. A checkpoint's copy of the ledger cannot replace it, because a run also charges
-/// between checkpoints. why: the reason why there is no key, for the message.
+/// Throws BudgetError for a run that has no random key and no complete ledger: the ledger is lost
+/// (`lost`), or was lost earlier and restored from a checkpoint. A checkpoint's copy is not
+/// complete, because a run also charges between checkpoints. why: the reason why there is no key,
+/// for the message.
 [[noreturn]] void refuse_without_ledger(const RunFolder& folder, const char* why, bool lost) {
   throw BudgetError(folder.ledger().string() + ": expected " +
                     (lost ? "the ledger, found none" : "a ledger that was never lost, found one") +
                     ", and " + why + "; what was spent is not known");
 }
 
-/// Reads the ledger of a run from its folder. authenticator: checks its authentication code; null
-/// if the run's random key is lost, because the code cannot be checked without it.
+/// Reads the ledger of a run from its folder. authenticator: checks the ledger's authentication
+/// code; null if the run's random key is lost, because the code cannot be checked without it.
 privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c,
                             const Authenticator* authenticator) {
   const fs::path path = folder.ledger();
@@ -208,9 +209,9 @@ std::string unit_name(const DataSplit& data) {
 
 namespace {
 
-/// Returns a text of everything besides the rows that determines their gradients and that a user
-/// may change between two starts of a run: the schema with its bounds, and the loss, whose
-/// threshold follows from them.
+/// Returns a text of everything that determines the gradients of rows, besides the rows themselves,
+/// and that a user may change before resuming a run: the schema with its bounds, and the loss,
+/// whose threshold depends on the bounds.
 std::string meaning_of_data(const Experiment& e) {
   std::string text = fmt::format("loss {} {:a}\n", static_cast<int>(e.network.spec.loss),
                                  static_cast<double>(e.network.spec.huber));

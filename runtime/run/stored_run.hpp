@@ -18,7 +18,7 @@ struct StoredRun {
   FolderLock lock;
   Checkpoint checkpoint;
   /// Random key of the run; nullopt if it is lost, or if the user requested fresh noise. Without
-  /// the key, repeated steps get new noise, so their privacy cost is charged again.
+  /// this key, steps that are repeated have new noise, so their privacy cost is charged again.
   std::optional<SharedKey> key;
   privacy::Ledger ledger;
   /// Whether the run's ledger file was lost and restored from a checkpoint, either at this resume
@@ -36,7 +36,7 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter);
 
 /// Checks that `experiment` matches the stored run; throws InputError if data, model or unit of
 /// privacy differ. If the run still has its random key, repeated steps draw the same noise as
-/// before. Program, arithmetic and training examples, in order, must then be the same to the bit,
+/// before; program, arithmetic and the ordered training examples must then be the same to the bit,
 /// because the same noise on two different sums would reveal their difference. If rows are held
 /// out, all examples must be the same even if the run has a new key.
 void check_same_run(const StoredRun& run, const Experiment& experiment);
@@ -55,10 +55,10 @@ void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger,
 
 /// Returns the text by which a checkpoint recognises its training set: a keyed hash of the data,
 /// and a keyed hash of their meaning (the schema, the loss). If rows are held out, the hash covers
-/// training and held-out rows together, and its key is the one that decided which rows are held
-/// out, which stays when the run gets a new key. Requires that inputs have not been converted with
-/// noisy statistics yet (show_features()). With several ranks, only rank 0 calls it; it lets the
-/// other ranks compute the codes of their own examples.
+/// training and held-out rows together; its key is then the one that decided which rows are held
+/// out, which a run keeps even if it gets a new random key. Requires that inputs have not been
+/// converted to features with noisy statistics yet (show_features()). With several ranks, call it
+/// only on rank 0; it makes the other ranks compute the codes of their own examples.
 std::string data_tag_of(const Experiment& experiment, const RandomKey& key);
 
 }  // namespace cudp

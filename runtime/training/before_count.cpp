@@ -19,17 +19,18 @@
 namespace cudp {
 namespace {
 
-/// A very large noise multiplier, used in plans whose cost must not matter.
+/// A noise multiplier so large that the noisy sums of a plan cost almost nothing. Used for plans in
+/// which only other releases matter.
 constexpr double kPlentyOfNoise = 1024.0;
-/// Largest number of examples that the search considers, as a multiple of the batch size, for
-/// methods whose noise depends on the step sizes of a schedule (see max_count()).
+/// For methods whose noise depends on the step sizes of a schedule: largest number of examples for
+/// which plans are tried, as a multiple of the batch size (see max_count()).
 constexpr double kMostBatches = 4096.0;
-/// Largest number of examples that the search considers. It stops at a smaller number if trainings
-/// on more examples would have more than kMostSteps steps.
+/// Largest number of examples for which plans are tried. It is less if a training on that many
+/// examples would have more than kMostSteps steps.
 constexpr double kMostExamples = 0x1p32;
-/// Largest number of steps of a training that the search considers.
+/// Largest number of steps of a training for which plans are tried.
 constexpr double kMostSteps = 0x1p22;
-/// Maximum number of privacy plans that are made to find out for which numbers of examples --sigma
+/// Maximum number of privacy plans that are made to find the numbers of examples for which --sigma
 /// suffices.
 constexpr int kMostPlans = 200;
 
@@ -39,8 +40,8 @@ struct Counts {
   double high = 1.0;
 };
 
-/// A range of numbers of examples for which the privacy plan fails, up to the resolution of the
-/// search; it does not fail for any larger number.
+/// A range of numbers of examples for which the privacy plan fails. For every larger number it does
+/// not fail, up to the resolution of the search.
 struct RefusedCounts {
   Counts counts;
   std::exception_ptr reason;
@@ -66,14 +67,14 @@ class Plans {
   Plans(const Experiment& e, double noise, const privacy::Ledger& counted)
       : e_(e), noise_(noise), counted_(counted) {}
 
-  /// Returns the exception with which the privacy plan for this number of examples fails; null if
-  /// it does not.
+  /// Returns the exception that making the privacy plan for this number of examples throws; null if
+  /// the plan can be made.
   std::exception_ptr refusal(const TrainConfig& config, double count) const {
     return refusal_of([&] { make(chosen(config, count), count, {}, 1.0); });
   }
 
-  /// Returns the exception with which the privacy plan fails for the largest number of examples
-  /// that is tried, if it fails for all of them; otherwise null.
+  /// Returns an exception if the privacy plan fails for all numbers of examples that are tried: the
+  /// one for the largest number. Otherwise returns null.
   std::exception_ptr refusal_of_all(const TrainConfig& config) const {
     const double batch = batch_of(config);
     std::exception_ptr reason;
@@ -86,7 +87,7 @@ class Plans {
   }
 
   /// Returns the range of numbers of examples for which --sigma must suffice. It begins at the
-  /// batch size, because a training with fewer examples than that is refused for another reason.
+  /// batch size, because a training with fewer examples fails anyway.
   Counts all_counts(const TrainConfig& config) const {
     const bool open = chosen(config, kMostExamples).batch != config.batch;
     return {open ? kTableBatches : batch_of(config), max_count(config)};
@@ -133,16 +134,17 @@ class Plans {
 
   TrainingSize size_of(double count) const { return {count, noise_, e_.data.unit_rows}; }
 
-  /// Returns the config for this number of examples: for a table, with the batch size and epochs
-  /// that choose_for_table() chooses.
+  /// Returns the config that a training with this number of examples would have: for a table, with
+  /// the batch size and epochs that choose_for_table() chooses for the number.
   TrainConfig chosen(TrainConfig config, double count) const {
     choose_for_table(config, size_of(count), e_.data.train, e_.network);
     return config;
   }
 
-  /// Returns the largest number of examples, up to kMostExamples, whose training has at most
-  /// kMostSteps. For a method whose noise follows the step sizes of a schedule it is kMostBatches
-  /// times the batch, because that noise grows with the number of steps and would exceed its limit.
+  /// Returns the largest number of examples for which plans are tried: kMostExamples, or less if
+  /// its training would have more than kMostSteps steps. For a method whose noise follows the step
+  /// sizes of a schedule it is kMostBatches times the batch size, because that noise grows with the
+  /// number of steps and would exceed its limit.
   double max_count(const TrainConfig& config) const {
     if (method_entry(config.method).adapts_step_size)
       return std::fmin(kMostBatches * batch_of(config), kMostExamples);
@@ -201,8 +203,8 @@ class Plans {
     make(worst.config, worst.count, epoch_steps, 1.0);
   }
 
-  /// Makes the training method for `count` examples, with the fraction `share` of the budget's
-  /// epsilon. Throws if its plan exceeds that.
+  /// Makes the training method for `count` examples, with only the fraction `share` of the budget's
+  /// epsilon. Throws if its plan costs more than that.
   void make(const TrainConfig& config, double count, std::optional<std::uint64_t> epoch_steps,
             double share) const {
     MethodContext context = method_context(config, e_.network, size_of(count),

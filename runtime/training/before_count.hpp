@@ -5,15 +5,15 @@
 namespace cudp {
 
 /// Checks the settings of a training whose number of examples is private, before that number is
-/// released with noise: if the training failed only after the release, the privacy spent on it
-/// would be wasted. Throws the InputError or BudgetError that the training method would throw after
-/// the release, if the training exceeds the budget whatever the number is or, with --sigma, if it
-/// does for some number. Depends on public settings only.
+/// released with noise. (If the training failed only after the release, the privacy spent on the
+/// release would be wasted.) Throws the InputError or BudgetError that the training method would
+/// throw later, if the training exceeds the budget for every possible number or, with --sigma, for
+/// some number. Depends on public settings only.
 ///
-/// A value of --sigma that passes stays within the budget for every number of examples from the
-/// batch size (from 25 if the batch size is chosen automatically for a table) up to 2^32, or up to
-/// a training of 2^22 steps; with the method adp-sgd up to 4096 batches. After the release, a
-/// training can still fail because its batch is larger than the noisy number, or because of a
+/// A value of --sigma that passes the check stays within the budget for every number of examples
+/// from the batch size (from 25 if the batch size is chosen automatically for a table) up to 2^32,
+/// or up to a training of 2^22 steps; with the method adp-sgd up to 4096 batches. A training that
+/// passes can still fail later, because its batch is larger than the noisy number, or because of a
 /// setting that the method computes from that number.
 ///
 /// noise: standard deviation of the noise on the number, > 0. counted: ledger of the run, with the

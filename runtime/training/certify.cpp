@@ -17,8 +17,9 @@ namespace {
 using privacy::Certificate;
 using Status = Certificate::Status;
 
-/// Why a certificate with held-out rows has no epsilons for groups of units: some units of a group
-/// may be trained on and others held out, so that the group affects both releases.
+/// Text of the certificate: the reason why there are no epsilons for groups of units if rows are
+/// held out. Some units of a group may be trained on and others held out, so the group affects both
+/// releases.
 constexpr const char* kNoGroups =
     "not stated: of several units some may be trained on and others held out, and both parts "
     "together are bounded for single units only";
@@ -95,8 +96,8 @@ Certificate fill(Status status, const Experiment& e, const TrainingSize& size,
   return c;
 }
 
-/// Makes the certificate of a run that trains. ledger: everything that was charged. released: noisy
-/// values that were released apart from steps. step: number of steps done.
+/// Makes the certificate of a run. ledger: everything that was charged. released: noisy values that
+/// were released in addition to those of the training steps. step: number of steps done.
 Certificate certificate_of(Status status, const Experiment& e, const TrainingSize& size,
                            const Method& method, const privacy::Ledger& ledger,
                            const std::vector<privacy::NoisyValue>& released, std::uint64_t step) {

@@ -16,9 +16,9 @@ namespace cudp {
 std::vector<std::string> privacy_warnings(double training_size, double epsilon, double delta);
 
 /// Makes the certificate of a finished run. ledger: everything that was charged to the privacy
-/// budget; this is more than planned if the run lost its random key and had to repeat steps.
-/// released: single noisy values that were released, such as the number of examples. step: number
-/// of steps done.
+/// budget. If the run lost its random key and repeated steps, it has more charges than were
+/// planned. released: single noisy values that were released, such as the number of examples. step:
+/// number of steps done.
 privacy::Certificate make_certificate(const Experiment& experiment, const TrainingSize& size,
                                       const Method& method, const privacy::Ledger& ledger,
                                       const std::vector<privacy::NoisyValue>& released,

@@ -9,9 +9,8 @@
 
 namespace cudp {
 
-/// A data set in memory, and a cache of results of the privacy accountant, that several trainings
-/// of this process share. Random keys, noisy values and ledgers are not shared: each training has
-/// its own.
+/// A data set in memory, and a cache of results of the privacy accountant, shared by several
+/// trainings of this process. Each training has its own random key, noisy values and ledger.
 struct LoadedData {
   DataSplit data;
   bool has_features = false;  ///< whether make_features() has been applied to the examples
@@ -38,10 +37,10 @@ struct MemoInUse {
 /// trainings.
 std::shared_ptr<privacy::AccountantMemo> memo_for_trainings();
 
-/// Returns a text of all settings that determine which data are read. Trainings whose texts are
-/// equal can share their data. "" if the data cannot be shared, because each training draws
-/// held-out rows with a random key of its own. If the caller gives all of them the same key for
-/// that (KeysInUse), the data can be shared.
+/// Returns a text of all settings that determine which data are read: trainings with equal texts
+/// can share their data. Returns "" if data cannot be shared, because each training decides with a
+/// random key of its own which rows are held out. They can be shared if the caller gives all
+/// trainings the same key (KeysInUse).
 std::string loading_key(const TrainConfig& config);
 
 /// Reads the data for all trainings whose settings have the same loading_key() as `config`. If they

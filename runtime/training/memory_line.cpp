@@ -44,8 +44,8 @@ double bytes_in_file(const Dataset& data) {
          bytes_of_row_arrays(data);
 }
 
-/// Returns the memory for drawing batches: norms and numbers of all examples, if the method needs
-/// them [bytes].
+/// Returns the memory for drawing batches [bytes]: gradient norms and sampling indices of all
+/// examples, as far as the method needs them.
 double bytes_of_draws(const Method& method, double examples) {
   const auto* const steps = dynamic_cast<const EngineMethod*>(&method);
   if (steps == nullptr) return 0.0;
@@ -64,7 +64,8 @@ bool reads_ahead(const Experiment& e, const Method& method) {
          dynamic_cast<const EngineMethod*>(&method) != nullptr;
 }
 
-/// Returns how the CPU copies rows of coming steps to temporary files. Requires reads_ahead().
+/// Returns the plan by which the CPU copies the rows of coming steps to temporary files. Requires
+/// reads_ahead().
 cpu::StagePlan stage_of(const Experiment& e, const EngineMethod& method) {
   const Dataset& train = e.data.train;
   if (train.rows->folder_for_copies().empty()) return {};

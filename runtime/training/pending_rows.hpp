@@ -25,11 +25,12 @@ class PendingRows {
   void add(const MetricsRow& row, std::function<Metrics()> test);
 
   bool empty() const { return rows_.empty(); }
-  /// Removes from the queue and returns all complete lines before the first one that is still being
-  /// computed. Does not wait. Throws the exception with which a computation of theirs ended.
+  /// Removes from the queue and returns the lines that are complete, up to the first one that is
+  /// still being computed. Does not wait. If the computation of one of them threw an exception,
+  /// throws that.
   std::vector<MetricsRow> known();
-  /// Waits until all lines are complete, removes them from the queue and returns them. Throws the
-  /// exception with which a computation of theirs ended.
+  /// Waits until all lines are complete, removes them from the queue and returns them. If the
+  /// computation of one of them threw an exception, throws that.
   std::vector<MetricsRow> all();
 
  private:

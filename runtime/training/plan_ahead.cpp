@@ -14,8 +14,8 @@
 namespace cudp {
 namespace {
 
-/// Returns a network that stands for the training's, whose shape is not known before the data are
-/// read. The noise multiplier does not depend on the network.
+/// Returns an arbitrary network, used in place of the training's network, which is not known before
+/// the data are read. The noise multiplier does not depend on the network.
 Network stand_in() {
   constexpr const char* kModel = "logistic";
   return make_network(std::string(builtin_model(kModel)), kModel, "",

@@ -105,8 +105,8 @@ Device device_of_rank(Device device, bool may_share, const Ranks& ranks) {
   return device;
 }
 
-/// Opens the backend in another thread while data are read, because finding and opening a CUDA
-/// device takes as long as reading a small data set.
+/// Opens the backend (CPU or CUDA) in another thread while data are read, because finding and
+/// opening a CUDA device takes as long as reading a small data set.
 class BackendChoice {
  public:
   BackendChoice(Device device, Timings& timings) {
@@ -131,15 +131,15 @@ class BackendChoice {
   /// exist.
   Backend get() { return chosen_.get(); }
 
-  /// Waits 20 ms for the backend, and throws the error with which opening it failed, if it has
-  /// failed by then. So the user need not wait for the data to see that error.
+  /// Throws the error with which opening the backend failed, if it has failed by now or fails
+  /// within 20 ms. Called before the data are read, so that the user sees such an error at once.
   void rethrow_if_refused() {
     if (chosen_.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) return;
     chosen_ = made_up(chosen_.get());
   }
 
-  /// Returns work(), e.g. reading the data. If it throws and the backend failed as well, throws the
-  /// backend's error.
+  /// Returns work(), e.g. the result of reading the data. If both work() and opening the backend
+  /// fail, throws the backend's error.
   template <class Work>
   auto meanwhile(const Work& work) -> decltype(work()) {
     try {
@@ -160,8 +160,8 @@ class BackendChoice {
   std::future<Backend> chosen_;
 };
 
-/// Throws InputError if settings for regression are given and the data have classes, or the
-/// reverse.
+/// Throws InputError if settings for regression are given but the data have classes, or if the data
+/// have regression targets but the settings are for classes.
 void check_target(const TrainConfig& config, const MethodEntry& method, const Dataset& train) {
   const std::string& metric = config.of<ReportOptions>().metric;
   if (train.has_targets() && !metric.empty())
@@ -243,9 +243,8 @@ void take_public_weights(Experiment& e, const PublicWeights* stored, Reporter& r
   for (const std::string& note : e.initial->notes) reporter.info(note);
 }
 
-/// Returns the setting because of which all rows must be in memory, as text for a message. Returns
-/// "" if there is none: rows may then stay in a file, from which each step copies those that it
-/// draws.
+/// Returns the setting that requires all rows to be in memory, as text for a message; "" if there
+/// is none. Then rows may stay in a file, and each step copies those rows that it draws.
 std::string in_memory_part(const TrainConfig& config, const MethodEntry& method) {
   if (method.linear_model) return "--method " + method.name;
   if (config.features != Features::none)
@@ -255,8 +254,7 @@ std::string in_memory_part(const TrainConfig& config, const MethodEntry& method)
   return "";
 }
 
-/// Returns the folder that decides on which disk a run will be: the nearest existing one above the
-/// run's folder.
+/// Returns the nearest existing folder above a run's folder; the run will be on the same disk.
 std::filesystem::path folder_above(const std::string& run) {
   std::error_code error;
   std::filesystem::path folder = std::filesystem::absolute(run.empty() ? "runs" : run, error);

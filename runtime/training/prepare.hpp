@@ -21,8 +21,8 @@
 
 namespace cudp {
 
-/// Returns whether the model is tested, on given test rows or on rows held out of the training
-/// data. The number of held-out rows may be 0.
+/// Returns whether the model is tested, on test rows that the user gave or on rows held out of the
+/// training data. The result is true even if the number of held-out rows turns out to be 0.
 inline bool has_test_rows(const TrainConfig& config, const DataSplit& data) {
   return config.holdout || data.test_given || data.test.whole_size() > 0;
 }
@@ -39,16 +39,17 @@ struct Experiment {
   /// random.
   std::optional<PublicWeights> initial = {};
   /// Released noisy statistics of the training set (principal components, or scale and shift of
-  /// channels) with which inputs are converted to features. Empty before they are released, or if
-  /// features need none. Before their release `data` has raw inputs, afterwards features.
+  /// channels), with which inputs are converted to features. Empty if features need none, or as
+  /// long as they are not released. `data` has raw inputs before their release, and features
+  /// afterwards.
   std::vector<float> feature_release;
   Backend backend;
-  /// Public number of training examples, if it differs from the number in `data`; nullopt if it
-  /// does not. An audit, which trains with and without certain examples (canaries), sets it to
-  /// count those that it leaves out.
+  /// Public number of training examples, if it is not the number of examples in `data`. Only set by
+  /// an audit, which trains with and without certain examples (canaries) and counts them in either
+  /// case.
   std::optional<std::size_t> public_size = {};
   /// Random key that decided which rows were held out for testing and moved to data.test; nullopt
-  /// if none were. Every checkpoint stores it, because with another key rows would move between
+  /// if none were. Every checkpoint stores it, because with another key, rows would change between
   /// training and test set.
   std::optional<SharedKey> split_key = {};
 
@@ -64,17 +65,17 @@ struct Experiment {
   std::shared_ptr<privacy::AccountantMemo> memo = {};
   std::shared_future<void> ahead = {};
 
-  /// Returns whether the model is tested. This fact is public, but the number of test rows may be
+  /// Returns whether the model is tested. The answer is public, but the number of test rows may be
   /// private: `data.test` may be empty, and only files in private/ may reveal that.
   bool has_test() const { return has_test_rows(config, data); }
 };
 
-/// Reads the data and the model, and opens the backend. Writes nothing. known_model, split_key,
-/// initial: the model as TOML, the key that decides which rows are held out, and the pre-trained
-/// weights (may be null), of a run that is resumed; if empty, they are read or drawn as the config
-/// says. ranks: the processes that train together; all of them call this, with the same split_key.
-/// Throws InputError if data or model cannot be read, or if the method cannot train such a model or
-/// on such a device.
+/// Reads the data and the model, and opens the backend. Writes nothing. Throws InputError if data
+/// or model cannot be read, or if the method cannot train such a model or on such a device. ranks:
+/// the processes that train together; all of them call this, with the same split_key. Arguments for
+/// a run that is resumed: known_model, the model as TOML; split_key, the key that decides which
+/// rows are held out; initial, the pre-trained weights, may be null. If one of them is empty, it is
+/// read or drawn as the config states.
 Experiment prepare(const TrainConfig& config, Reporter& reporter,
                    const std::string& known_model = "", std::optional<SharedKey> split_key = {},
                    Ranks& ranks = alone(), const PublicWeights* initial = nullptr);
@@ -98,21 +99,22 @@ FeatureSettings feature_settings(const Experiment& experiment);
 /// is neither.
 std::string read_model(const std::string& name);
 
-/// Returns the ledger of a run before its privacy plan is made. The ledger has the charge for
+/// Returns the first entries of a run's ledger, before its privacy plan is made: the charge for
 /// releasing the noisy number of examples, and `split`, which states how the budget is divided
 /// between that release and the training. noise: standard deviation of the noise on the number; 0
-/// if the number is public, then there is no charge.
+/// if the number is public and nothing is charged.
 privacy::Ledger ledger_of_size(double noise, const std::optional<privacy::CountSplit>& split);
 
-/// Returns the ledger of a run before the first step: `counted` (the result of ledger_of_size()),
-/// the budget if a privacy filter stops the run when it is spent, the charges for noisy statistics
-/// that are released before training, and those for values that the method releases at its start.
+/// Returns the ledger of a run before the first step. It has the entries of `counted`, the result
+/// of ledger_of_size(); the budget, if a privacy filter enforces it; the charges for noisy
+/// statistics that are released before training; and those for values that the method releases at
+/// its start.
 privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size,
                              const Method& method, const privacy::Ledger& counted);
 
 /// Releases the noisy statistics from which features are computed, and converts the data to
-/// features. Does nothing if features need no statistics. Requires that the privacy cost of these
-/// statistics is in the ledger already. gate: draws the noise.
+/// features. Does nothing if features need no statistics. Requires that the ledger has the charge
+/// for these statistics. gate: draws the noise.
 void release_features(Experiment& experiment, const TrainingSize& size, Gate& gate);
 
 /// Converts the data of `experiment` to features with noisy statistics that were released earlier

@@ -120,8 +120,8 @@ class WeightFile {
   std::vector<std::string> used_;
 };
 
-/// Adds the second bias that a file has for an LSTM to the first one, for each LSTM of the network,
-/// because cudp's LSTM has only one bias.
+/// For each LSTM of the network: if the file has a second bias for it, adds that to the first one,
+/// because cudp's LSTM has a single bias.
 void add_second_biases(WeightFile& file, const Network& network, std::vector<float>& values) {
   constexpr std::string_view kSecond = ".bias_hh";
   for (const ParameterTensor& zero : network.zeros) {

@@ -35,15 +35,14 @@ void announce(Ranks& ranks, RankCommand command);
 /// (processes).
 RankCommand next_command(Ranks& ranks);
 
-/// Combines the states that the training method has on all ranks (processes), which all call this
-/// with their own state, `mine`. On rank 0 returns the combined state: arrays with one number per
-/// example are concatenated in rank order, and everything else must be equal on all ranks. On other
-/// ranks returns `mine`. Throws RanksError, with the number of a rank that differs, if it is not
-/// equal.
+/// Combines the states of the training method on all ranks (processes); all of them call this with
+/// their own state, `mine`. Returns the combined state on rank 0, and `mine` on other ranks. Arrays
+/// with one number per example are concatenated in rank order; everything else must be equal on all
+/// ranks. If it is not, throws RanksError with the number of a rank that differs.
 MethodState joined(MethodState mine, Ranks& ranks);
-/// Returns this rank's (process's) part of a combined state, the inverse of joined(). Of arrays
-/// with one number per example, the part has the numbers of this rank's examples; everything else
-/// is copied. train: this rank's range of the training set.
+/// Returns this rank's (process's) part of a state that joined() has combined. Arrays with one
+/// number per example are reduced to this rank's examples; everything else is copied. train: this
+/// rank's range of the training set.
 MethodState part_of(MethodState joined, const Dataset& train);
 
 }  // namespace cudp

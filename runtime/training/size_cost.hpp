@@ -5,10 +5,10 @@
 
 namespace cudp {
 
-/// Returns a message for the user: how much more noise is needed because the number of examples is
-/// private, compared with a public number of the same value. The message depends on public settings
-/// and released values only. Returns "" if the number is public, or if the method's noise
-/// multiplier is not known in advance.
+/// Returns a message for the user: by how much the noise is larger because the number of examples
+/// is private, compared with a public number of the same value. "" if the number is public, or if
+/// the method's noise multiplier is not known in advance. The message depends on public settings
+/// and released values only.
 std::string size_cost_line(const Experiment& experiment, const TrainingSize& size,
                            const Method& method);
 

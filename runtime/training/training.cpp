@@ -26,9 +26,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// kChunkSeconds: intended duration of one call of Method::train, short enough for the progress bar
-/// and for signals [seconds]. kCheckpointSeconds: time between two checkpoints, so the most
-/// training time that a crash loses [seconds].
+/// Durations that divide a training [seconds]. kChunkSeconds: one call of Method::train, short
+/// enough for the progress bar and for signals. kCheckpointSeconds: time between two checkpoints,
+/// the most training time that a crash can lose.
 constexpr double kChunkSeconds = 0.25;
 constexpr double kCheckpointSeconds = 20.0;
 
@@ -117,7 +117,7 @@ HoldoutPlan holdout_plan_of(const Experiment& e, double size_noise) {
 
 namespace {
 
-/// Privacy budget for the test metrics of held-out rows. It admits the planned number of releases
+/// Privacy budget for the test metrics of held-out rows. It allows the planned number of releases
 /// with the planned noise, and nothing else.
 class HoldoutBudget final : public ReleaseAuthority {
  public:
@@ -383,7 +383,7 @@ class Training::Loop {
   }
 
  private:
-  /// Stores a checkpoint. Waits until all lines of metrics up to this step are complete.
+  /// Stores a checkpoint, after waiting until all lines of metrics up to this step are complete.
   void checkpoint() {
     observer_.enters("checkpoints");
     t_.add(t_.pending_.all());
@@ -391,7 +391,7 @@ class Training::Loop {
     observer_.enters("training");
   }
 
-  /// Calls `body`, and adds its duration to the training time.
+  /// Returns the result of `body`, and adds the duration of the call to the training time.
   template <class Body>
   std::uint64_t timed(const Body& body) {
     const Clock::time_point start = Clock::now();

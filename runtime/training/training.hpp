@@ -21,9 +21,9 @@
 
 namespace cudp {
 
-/// State of a training in a checkpoint. With this state, the same Experiment and the same random
-/// key, a training resumes as if it had never stopped. Random numbers are functions of key and
-/// step, so there is no state of a random generator.
+/// State of a training that a checkpoint stores. From this state, the same Experiment and the same
+/// random key, a training continues as if it had never stopped. There is no state of a random
+/// generator, because random numbers are functions of key and step.
 struct TrainingState {
   std::uint64_t step = 0;  ///< number of steps done
   MethodState method;
@@ -116,8 +116,9 @@ class Training {
   privacy::Certificate plan_certificate() const;
   /// Returns the trained model in the form in which it is published.
   ReleasedModel model() const;
-  /// Returns whether a training that started from pre-trained weights has left all its parameters
-  /// unchanged, to the bit. The answer depends on the start weights and the released model only.
+  /// Returns whether the trained parameters are still equal, to the bit, to the pre-trained weights
+  /// from which the training started. False if it started from random weights. The answer depends
+  /// on the start weights and the released model only.
   bool is_unchanged() const;
   /// Returns the plan (budget and noise) for releasing noisy test results of rows held out of the
   /// training data. HoldoutPlan::share is 0 if no rows are held out.
@@ -148,8 +149,8 @@ class Training {
   TrainingInputs inputs();
   void plan();
   /// Releases noisy test results (such as a confusion matrix) of rows held out of the training
-  /// data. Call once. The noise is a function of the run's key, so a repetition under the same key
-  /// gives the same numbers.
+  /// data. Call it once. The noise is a function of the run's random key, so repeating the release
+  /// with the same key gives the same numbers.
   void release_holdout();
   /// Adds a line of metrics for the current step, unless there is one for this step already.
   void measure_once();
@@ -158,11 +159,11 @@ class Training {
   /// larger of row.epsilon and the budget of these metrics. Returns `row` unchanged if no rows are
   /// held out.
   MetricsRow with_holdout(MetricsRow row) const;
-  /// Appends lines whose values are all computed to the training's metrics, and reports them to the
-  /// observer.
+  /// Appends lines of metrics, whose values must all be computed, to the training's metrics, and
+  /// passes them to the observer.
   void add(const std::vector<MetricsRow>& rows);
-  /// Returns the current model's outputs (logits) for the test set, together with the labels or
-  /// targets of the test examples.
+  /// Computes the current model's outputs (logits) for the test set, and returns them with the
+  /// labels or targets of the test examples.
   Predictions answers();
   /// Returns a function that computes all metrics from predictions for the test set. It has its own
   /// copy of the predictions, so another thread may call it while the training continues.
@@ -187,8 +188,8 @@ class Training {
   std::vector<MetricsRow> metrics_;
   std::uint64_t measured_step_ = 0;  ///< step of the last line of metrics, complete or not; 0: none
   double seconds_ = 0.0;
-  /// Evaluation on the test set from which the last line of metrics is computed; written by another
-  /// thread, so valid only when that line is complete. Null if there is no test set.
+  /// Evaluation on the test set that belongs to the last line of metrics. Another thread writes it,
+  /// so it is valid only once that line is complete. Null if there is no test set.
   std::shared_ptr<Evaluation> evaluated_;
   PendingRows pending_;  ///< lines of metrics that are being computed; empty outside advance()
 };
