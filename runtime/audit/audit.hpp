@@ -15,8 +15,8 @@ namespace cudp {
 /// inserts into the training.
 enum class CanaryKind {
   /// Each canary is a gradient along one parameter, with norm C (the clipping norm), and the
-  /// attacker sees every noisy sum (device/audit_tap.hpp). The privacy proof assumes this attacker,
-  /// so these canaries give the largest lower bounds.
+  /// attacker sees every noisy sum (device/audit_tap.hpp). This is the attacker that the privacy
+  /// proof assumes, so these canaries give the largest lower bounds on epsilon.
   gradient,
   /// Each canary is a training example with a wrong label, and the attacker sees only the trained
   /// model.
@@ -62,12 +62,12 @@ struct AuditResult {
 };
 
 /// Audits a training: trains once with canaries, each included with probability 1/2, and guesses
-/// from the result which were included. The training is that of `cudp train`: the same sampler,
-/// clipping, noise and accounting. If a unit of privacy has several rows, a canary is a whole unit
-/// of that many equal rows. All canaries, members or not, are included in the number of examples,
-/// if that is public. Writes no file. No result of such a run may be released. Throws InputError if
-/// the settings do not allow an audit or a training, BudgetError if the privacy budget does not
-/// suffice.
+/// from the result which were included. The training is that of `cudp train`, with the same
+/// sampler, clipping, noise and accounting. If a unit of privacy has several rows, a canary is a
+/// whole unit of that many equal rows. If the number of examples is public, it includes all
+/// canaries, also those that are not included in the training. Writes no file. No result of such a
+/// run may be released. Throws InputError if the settings do not allow an audit or a training,
+/// BudgetError if the privacy budget does not suffice.
 AuditResult audit(const TrainConfig& config, const AuditSettings& settings, Reporter& reporter);
 
 }  // namespace cudp

@@ -19,7 +19,7 @@ std::vector<std::uint32_t> words(const RandomKey& key, Stream purpose, std::size
   return random_words({Generator::chacha20, key, purpose, 0}, count);
 }
 
-/// Returns the numbers 0 .. n - 1 in an order whose first `count` are a random sample.
+/// Returns the numbers 0 .. n - 1 in an order whose first `count` elements are a random sample.
 std::vector<std::size_t> shuffled(std::size_t n, std::size_t count, const RandomKey& key) {
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -19,8 +19,8 @@
 
 namespace cudp {
 
-/// Device that the user requests. Two devices compare equal if they are of the same kind, because
-/// the index of a CUDA device does not affect the result.
+/// Device that the user requests. Two devices of the same kind are equal: the index of a CUDA
+/// device is not compared, because it does not affect the result.
 struct Device {
   enum class Kind { automatic, cpu, cuda };
   Kind kind = Kind::automatic;
@@ -41,9 +41,9 @@ enum class Sampling { poisson, allocation };
 /// pca: principal components.
 enum class Features { none, scatter, pca };
 
-/// Map from a type to a struct of options of that type. Training methods and other parts define
-/// their options in such structs, in their own headers. A struct that was never set has its initial
-/// values.
+/// Stores one struct of options for each type of such structs, found by its type. Training methods
+/// and other parts of the program define their options in structs of their own headers. A struct
+/// that was never set has its initial values.
 class MethodOptions {
  public:
   template <class Options>
@@ -149,7 +149,8 @@ struct TrainConfig {
 
   // Settings of the machine.
   Device device = Device::automatic;
-  /// Requested precision; training/prepare.cpp replaces it by the precision that is used.
+  /// Precision of matrix products: the requested one, until training/prepare.cpp replaces it by the
+  /// one that is used.
   Precision precision = Precision::tf32;
   EvaluateWith evaluate_with = EvaluateWith::ours;
   RowsIn rows_in = RowsIn::automatic;

@@ -6,8 +6,8 @@
 
 namespace cudp {
 
-/// Noisy number of examples that several trainings of one larger mechanism (such as a tuning)
-/// share. It is released, and charged, once.
+/// Noisy number of examples that several trainings share, because they are parts of one larger
+/// mechanism, such as a tuning. It is released, and charged, only once.
 struct CountInUse {
   /// Division of the larger mechanism's budget between this noisy number and everything else.
   privacy::CountSplit budget;
@@ -15,10 +15,10 @@ struct CountInUse {
   std::optional<double> value;  ///< the noisy number; nullopt if it has not been released yet
 };
 
-/// Random keys that a caller gives to a training which is part of a larger mechanism, such as a
-/// tuning; stored in the training's TrainConfig. A config that is read from a file has none: then
-/// the training makes its own keys. The caller must never give one key to two trainings on
-/// different data, because the same noise on two sums would reveal their difference.
+/// Random keys for a training that is part of a larger mechanism, such as a tuning; the caller
+/// stores them in the training's TrainConfig. A config from a file has none, and the training makes
+/// its own keys. The caller must never use one key for two trainings on different data, because the
+/// same noise on two sums would reveal their difference.
 struct KeysInUse {
   std::optional<SharedKey> key;
   /// Key that decides which rows are held out for testing; used only if rows are held out. Empty:

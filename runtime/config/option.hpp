@@ -41,9 +41,9 @@ enum class Scope {
   command      ///< applies to this call of the command only
 };
 
-/// An option of a command. A table of options defines the command line, TOML files, presets and
-/// stored settings. The table is that of `cudp train`; other commands have some of its rows, and
-/// rows of their own.
+/// An option of a command. The table of all options of `cudp train` defines its command line, TOML
+/// files, presets and stored settings. Other commands have some of the table's options, and options
+/// of their own.
 struct Option {
   std::string key;          ///< name of the option, e.g. "batch" for the flag "--batch"
   bool positional = false;  ///< given by position instead of by name; required unless may_lack
@@ -51,15 +51,15 @@ struct Option {
   /// Key of another option without which this one has no effect; "" if there is none.
   std::string needs;
   std::string group;
-  /// Used for an option of a training method: key of a general option, after which --help lists
-  /// this one. Empty: --help lists it in the method's own group.
+  /// For an option of a training method: key of a general option after which --help lists it.
+  /// Empty: --help lists it in the method's own group.
   std::string listed_after;
   std::string value_name;
   std::string help;
   ValueKind kind = ValueKind::text;
   Scope scope = Scope::experiment;
-  /// Name of a group of mutually exclusive options; "" if it is in none. Setting one option of a
-  /// group also clears the values that others have from sources of lower priority, such as a
+  /// Name of a group of mutually exclusive options; "" if the option is in none. Setting one option
+  /// of a group clears the values that the others have from sources of lower priority, such as a
   /// preset.
   std::string instead_of;
   std::vector<std::string> choices;  ///< allowed texts; empty: any

@@ -63,9 +63,9 @@ struct Inner<std::optional<T>> {
   static constexpr bool optional = true;
 };
 
-/// Returns the struct of type Owner in a config: the config itself if Owner is TrainConfig, else
-/// the struct of a method's or command's options that the config stores. An option's value is a
-/// member of it.
+/// Returns the struct of type Owner in a config, in which an option's value is a member: the config
+/// itself if Owner is TrainConfig, else the struct of a method's or command's options that the
+/// config stores.
 template <class Owner>
 Owner& owner_of(TrainConfig& c) {
   if constexpr (std::is_same_v<Owner, TrainConfig>)
@@ -89,8 +89,8 @@ Value as_value(const T& x) {
     return x;
 }
 
-/// Makes an option that stores its value in `member`, of type T or optional<T>. convert(value,
-/// place): must return the value as a T, or throw InputError if it is not valid. value_name:
+/// Makes an option whose value is stored in `member`, of type T or optional<T>. convert(value,
+/// place): converts the user's value to T, or throws InputError if it is not valid. value_name:
 /// placeholder for the value in --help.
 template <class Owner, class M, class Convert>
 Option row(const char* key, const char* value_name, const char* help, ValueKind kind,

@@ -144,9 +144,9 @@ class Graph {
   int constants_ = 0;
 };
 
-/// Returns the blocks of a recurrent layer's weights in another order, because ONNX orders gates
-/// differently: block g of the result is block order[g]. Each gate's rows are one block. first: the
-/// first number. block: size of a block.
+/// Returns the weights of a recurrent layer in ONNX's order of gates. The weights of each gate are
+/// one block of `block` numbers; block g of the result is block order[g] of the weights. first:
+/// first number of the weights.
 std::vector<float> reordered(const float* first, std::size_t block, std::span<const int> order) {
   std::vector<float> out;
   out.reserve(block * order.size());
@@ -156,9 +156,9 @@ std::vector<float> reordered(const float* first, std::size_t block, std::span<co
   return out;
 }
 
-/// Converts the network's layers one by one to ONNX nodes, and adds these to a graph. The shape of
-/// a layer's value is [N, size] or [N, channels, height, width], with N the number of rows. A
-/// sequence is [words, N, channels], as ONNX's recurrent operators need it.
+/// Converts the network's layers one by one to ONNX nodes in a graph. The value of a layer has the
+/// shape [N, size] or [N, channels, height, width], where N is the number of rows; a sequence has
+/// [words, N, channels], as ONNX's recurrent operators require.
 class Layers {
  public:
   Layers(Graph& graph, const ReleasedModel& model) : g_(graph), m_(model) {}
@@ -211,7 +211,8 @@ class Layers {
   }
 
  private:
-  /// Adds nodes that normalise each row, in double precision as cudp does.
+  /// Adds nodes that normalise each row (the setting --normalise), in double precision as cudp
+  /// does.
   void normalise() {
     if (m_.features.normalise == Normalise::none) return;
     std::string x = g_.cast(value_, kDouble);

@@ -18,8 +18,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-/// The tensors that the exported file contains. add() appends one and returns its index, by which a
-/// layer refers to it.
+/// The tensors that the exported file contains. add() appends a tensor and returns its index, with
+/// which the description of a layer refers to it.
 struct Weights {
   OrderedJson shapes = OrderedJson::array();
   std::vector<float> values;
@@ -31,8 +31,8 @@ struct Weights {
   }
 };
 
-/// Function object that writes the kind of a table's column, with the numbers and texts that this
-/// kind has, to the JSON object j.
+/// Function object that writes the kind of a table's column, with the numbers and texts that belong
+/// to this kind, to the JSON object j.
 struct KindJson {
   OrderedJson& j;
 
@@ -76,8 +76,8 @@ OrderedJson columns_json(const TableSchema& schema) {
           {"columns", std::move(columns)}};
 }
 
-/// Function object that returns the description of a layer as JSON, without its tensors. Models for
-/// texts cannot be exported and are rejected before, so it throws Error for their layers.
+/// Function object that returns the description of a layer as JSON, without its tensors. Throws
+/// Error for the layers of models for texts, which cannot be exported and are rejected before.
 struct LayerJson {
   OrderedJson operator()(const Conv2d& c) const {
     return {{"type", "conv2d"}, {"stride", c.stride}, {"pad", c.pad}};
@@ -187,8 +187,9 @@ std::string base64_lines(const std::vector<float>& values) {
   return text;
 }
 
-/// Returns JSON as a raw Python string literal, in ASCII. No text in it can end the literal: quotes
-/// inside a JSON text are escaped, and there are never more than two unescaped quotes in a row.
+/// Returns JSON as a raw Python string literal in triple quotes, in ASCII. No text in the JSON can
+/// end the literal early: quotes inside a text are escaped, and there are never three quotes in a
+/// row that are not.
 std::string literal(const OrderedJson& j) {
   return "r\"\"\"\n" + j.dump(1, ' ', true, OrderedJson::error_handler_t::replace) + "\n\"\"\"";
 }

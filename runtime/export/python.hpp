@@ -15,9 +15,9 @@ std::string python_scorer(const ReleasedModel& model, const ExportNote& note,
                           const std::string& name);
 
 /// Returns a description of the model as JSON: the input's shape, the scale of pixels, and the
-/// layers. With it and the model's tensors, in their order, a program can compute the model's
-/// outputs. name: path of the model, for messages. Throws InputError, with the reason, if the
-/// model's inputs are texts or scattering features of images.
+/// layers. From this description and the model's tensors, in their order, a program can compute the
+/// model's outputs. name: path of the model, for messages. Throws InputError, with the reason, if
+/// the model's inputs are texts or scattering features of images.
 std::string description_of(const ReleasedModel& model, const std::string& name);
 
 }  // namespace cudp

@@ -56,8 +56,8 @@ void write_all(int file, std::string_view content, const fs::path& path) {
   }
 }
 
-/// A new cache file under a temporary name, so that no process reads it half written. The
-/// destructor removes it unless keep() was called.
+/// A new cache file while it is written. It has a temporary name, so that other processes do not
+/// read it before it is complete. The destructor removes it unless keep() was called.
 class Draft {
  public:
   explicit Draft(const fs::path& folder) : path_((folder / ".features-XXXXXX").string()) {
@@ -79,7 +79,7 @@ class Draft {
     if (::rename(path_.c_str(), as.c_str()) != 0) fail(as, "rename to it");
     kept_ = true;
   }
-  /// Makes the file available under the path `as` too, by a hard link, unless that path exists.
+  /// Adds a second name `as` to the file (a hard link), unless there is a file of that name.
   void offer(const fs::path& as) const {
     if (::link(path_.c_str(), as.c_str()) != 0 && errno != EEXIST) fail(as, "link to it");
   }
@@ -93,8 +93,8 @@ class Draft {
 
 bool is_features(const fs::directory_entry& e) { return e.path().extension() == ".features"; }
 
-/// Reads the key of the keyed hash that gives cache files their names; it is in a file in the cache
-/// folder. Returns nullopt if that file is missing or too short.
+/// Reads from a file in the cache folder the key with which the names of cache files are computed
+/// (keyed hashes). Returns nullopt if that file is missing or too short.
 std::optional<RandomKey> name_key(const fs::path& folder) {
   std::ifstream in(folder / "names", std::ios::binary);
   RandomKey key{};
@@ -102,9 +102,9 @@ std::optional<RandomKey> name_key(const fs::path& folder) {
   return key;
 }
 
-/// Returns the key of the keyed hash that gives cache files their names; makes one if the cache
-/// folder has none. If several processes make one at the same time, the first wins and all of them
-/// use its key.
+/// Returns the key with which the names of cache files are computed (keyed hashes). If the cache
+/// folder has none, makes one. If several processes do so at the same time, all of them use the key
+/// of the first.
 RandomKey make_name_key(const fs::path& folder) {
   if (const auto key = name_key(folder)) return *key;
   const Draft draft(folder);
@@ -116,8 +116,8 @@ RandomKey make_name_key(const fs::path& folder) {
   return *key;
 }
 
-/// Removes the oldest files from the cache until `more` bytes fit below its limit. Ignores files
-/// that another process removes meanwhile.
+/// Removes the oldest files from the cache until `more` further bytes fit below its maximum size.
+/// Ignores files that another process removes at the same time.
 void evict_oldest(const fs::path& folder, std::uintmax_t more) {
   struct Kept {
     fs::file_time_type time;

@@ -12,11 +12,10 @@
 namespace cudp {
 
 /// Cache on disk for computed features, so that the next run on the same data need not compute them
-/// again. Features reveal as much as the data they were made from, so the cache belongs to the
-/// user: its folder has mode 0700 and its files 0600, and neither a file's name nor its content
-/// enters the results that a run publishes. File names are keyed hashes, under a key that is kept
-/// in the folder, so a listing of the folder (in a backup, say) does not confirm a guess about the
-/// data.
+/// again. Features reveal as much as the data, so only the user may read the cache: its folder has
+/// mode 0700 and its files 0600, and neither their names nor their content enter the published
+/// results of a run. File names are keyed hashes, with a key that is stored in the folder, so that
+/// a listing of the folder (e.g. in a backup) cannot be used to test guesses about the data.
 class FeatureCache {
  public:
   /// folder: folder of the cache, created by the first write(); an empty path disables the cache.
@@ -39,15 +38,15 @@ class FeatureCache {
   std::filesystem::path folder_;
 };
 
-/// Returns a BLAKE2b digest of 256 bits, 64 hexadecimal digits, of the bytes and their number.
-/// Unlike with checksum() (files.hpp), it is infeasible to find two contents with the same digest,
-/// so equal digests mean equal contents, even if the author of a row chose its bytes. The digest
-/// has no key, so whoever has it can test guesses about the content. threads: number of threads, 0
-/// for one per core; the result does not depend on it.
+/// Returns a BLAKE2b digest of 256 bits, as 64 hexadecimal digits, of the bytes and their number.
+/// Equal digests mean equal contents, even if an attacker chose some of the bytes (which is not
+/// true of checksum() in files.hpp). The digest has no key, so anyone who has it can test guesses
+/// about the content. threads: number of threads, 0 for one per core; the result does not depend on
+/// it.
 std::string content_digest(std::span<const std::byte> content, int threads);
 
 /// Throws InputError if other users can list the cache's folder, because the sizes of its files
-/// show the number of rows, or if they can write to it. Accepts a folder that does not exist.
+/// show the number of rows, or if they can write to it. If the folder does not exist, does nothing.
 void check_cache_folder(const std::filesystem::path& folder);
 
 /// Makes an existing cache folder accessible to its owner only (mode 0700); returns whether that

@@ -6,10 +6,10 @@
 
 namespace cudp {
 
-/// Clips x to L2 norm 1, multiplies it by 2^bits and rounds towards zero to whole numbers. row: the
-/// result, [x.size()]. The norm of the result is at most 2^bits, rounding included, and sums of up
-/// to 2^(53 - bits) such rows are exact in double. If x has a NaN or an infinity, the result is all
-/// zeros. Requires bits <= 26.
+/// Clips the vector x to L2 norm 1, multiplies it by 2^bits and rounds towards zero to whole
+/// numbers. row: the result, [x.size()]; all zeros if x has a NaN or an infinity. Its norm is at
+/// most 2^bits, rounding included, and sums of up to 2^(53 - bits) such rows are exact in double.
+/// Requires bits <= 26.
 template <class T>
 void clip_row(std::span<const T> x, int bits, double* row) {
   double square = 0.0;

@@ -20,10 +20,11 @@
 namespace cudp {
 namespace {
 
-/// Returns a text that identifies everything on which the features depend, to the last bit: data,
-/// settings, and the arithmetic of this build, its backend and its libraries. The features of other
-/// data, or rounded otherwise, must not be found under it: whether the cache has an entry depends
-/// on all rows, and one row would then change the features of the others.
+/// Returns the key of features in the cache: a text that identifies everything on which the
+/// features depend to the last bit, i.e. data, settings, and the arithmetic of this build, its
+/// backend and its libraries. Features of other data, or with other rounding, must have another
+/// key. Otherwise one row could affect the features of other rows, because all rows determine which
+/// cache entry is found.
 std::string cache_key(const Dataset& d, const Backend& backend, int threads) {
   ensure(d.rows == nullptr, "scattering needs all images in memory");
   const auto digest = [&](auto numbers) { return content_digest(std::as_bytes(numbers), threads); };

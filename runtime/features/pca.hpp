@@ -30,10 +30,10 @@ namespace cudp {
 /// compute, or so many that their covariance matrix would be too large.
 void check_pca(const Dataset& data, std::int64_t dimensions);
 
-/// Returns b, the number of fraction bits to which the entries of clipped rows are rounded: 13, or
-/// fewer if needed. In multiples of 2^(-2b), a sum of `max_examples` products must stay below 2^53,
-/// and noise with standard deviation sigma below 2^40. max_examples: public upper bound on the
-/// number of rows.
+/// Returns b, the number of bits after the binary point to which the entries of clipped rows are
+/// rounded: 13, or fewer so that, in multiples of 2^(-2b), a sum of `max_examples` products stays
+/// below 2^53, and noise with standard deviation sigma below 2^40. max_examples: public upper bound
+/// on the number of rows.
 int row_bits(double max_examples, double sigma = 1.0);
 
 /// Returns the sum of x x^T over all rows, each clipped to norm 1 by clip_row with `bits`: a
@@ -48,10 +48,10 @@ std::vector<double> clipped_second_moments(const Dataset& data, int bits, int th
 /// one row of the data changes it by a matrix of Frobenius norm at most 1.
 void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double sigma, Gate& gate);
 
-/// Scales each eigenvector by sqrt(mean eigenvalue / its eigenvalue), so that projected rows have
-/// the same mean square along each eigenvector, with an unchanged total. Noise can make an
-/// eigenvalue small or negative, so each is raised to at least a thousandth of the largest one. If
-/// the largest one is not positive, nothing is scaled.
+/// Scales the eigenvectors so that projected rows have the same mean square along each of them,
+/// with an unchanged total: multiplies each by sqrt(mean eigenvalue / its eigenvalue). Noise can
+/// make an eigenvalue too small or negative, so each is first raised to at least a thousandth of
+/// the largest one. Does nothing if the largest one is not positive.
 void whiten(Eigenpairs& pairs);
 
 /// Computes differentially private principal components of the data: [dimensions, d], one direction

@@ -29,17 +29,18 @@ int order_of(std::size_t channel) {
   return place <= std::size_t{2} * kScatterAngles ? 1 : 2;
 }
 
-/// Returns the typical root mean square of a scattering channel, by its order. The values are
-/// rounded to powers of two from the built-in glyphs (0.24, 0.026, 0.0023), which are public. Other
-/// images may differ by some factor, which costs accuracy of the noisy statistics but no privacy.
+/// Returns the typical root mean square of the values of a scattering channel, which depends on its
+/// order. The numbers were measured on the built-in glyphs, which are public (0.24, 0.026, 0.0023),
+/// and rounded to powers of two. If other images differ, the noisy statistics are less accurate,
+/// but no privacy is lost.
 double usual_size(std::size_t channel) {
   constexpr double kSizes[] = {0x1p-2, 0x1p-5, 0x1p-9};
   return kSizes[order_of(channel)];
 }
 
-/// Returns the norm to which an example's row of statistics is clipped. It is somewhat more than
-/// the norm of a row of typical channels. A row has two numbers per channel (moments_of()), each
-/// divided by its typical value. channels: number of channels.
+/// Returns the norm to which an example's row of statistics is clipped: somewhat more than the norm
+/// of a row of typical channels. (A row has two numbers per channel, each divided by its typical
+/// value; see moments_of().) channels: number of channels.
 double largest_row(std::size_t channels) { return 2.0 * std::sqrt(static_cast<double>(channels)); }
 
 /// Computes the statistics of one example, the mean and the mean square of each channel, and writes

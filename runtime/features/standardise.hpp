@@ -23,10 +23,10 @@ namespace cudp {
 /// Throws InputError unless the examples' features are scattering coefficients of images.
 void check_standardise(const Dataset& data);
 
-/// Returns the number of fraction bits to which each example's clipped row of means and mean
-/// squares is rounded: 24, or fewer, so that sums of up to `max_examples` rows stay below 2^53, and
-/// noise with standard deviation sigma below 2^40, both in multiples of 2^-bits. max_examples:
-/// public upper bound on the number of rows.
+/// Returns the number of bits after the binary point to which each example's clipped row of means
+/// and mean squares is rounded: 24, or fewer so that, in multiples of 2^-bits, sums of up to
+/// `max_examples` rows stay below 2^53, and noise with standard deviation sigma below 2^40.
+/// max_examples: public upper bound on the number of rows.
 int moment_bits(double max_examples, double sigma = 1.0);
 
 /// Returns the sum over all examples of one row per example, [2 channels], in multiples of 2^-bits.

@@ -14,7 +14,7 @@
 namespace cudp {
 namespace {
 
-/// Minimum of the noise's standard deviation divided by the grid that noise_grid() chooses.
+/// Minimum of the noise's standard deviation in steps of the grid that noise_grid() chooses.
 constexpr double kMinS = 0x1p20;
 constexpr std::size_t kAtOnce = 1 << 16;  // numbers drawn in one call; a multiple of 128
 
@@ -43,8 +43,8 @@ double sigma_of(const privacy::Mechanism& mechanism) {
   return std::get<privacy::Gaussian>(mechanism).sigma;
 }
 
-/// Returns whether the noise is at least what the charge states: its noise multiplier times the
-/// sensitivity is at most noise_std. Evaluated exactly.
+/// Returns whether the noise is at least as large as the charge states, i.e. charged noise
+/// multiplier times sensitivity <= noise_std. Evaluated without rounding errors.
 bool is_paid_for(const GaussianRelease& r) {
   return std::fma(sigma_of(r.charge.mechanism), r.sensitivity, -r.noise_std) <= 0.0;
 }
@@ -74,9 +74,9 @@ void Gate::list(const GaussianRelease& r, std::size_t dimension) {
   ++listed_.back().times;
 }
 
-/// Checks every condition of a release, and adds it to the list of releases. Throws
-/// std::logic_error if the noise is less than the charged mechanism has, or if the budget's
-/// authority does not admit the charge.
+/// Checks all conditions of a release, charges it, and adds it to the list of releases. Throws
+/// std::logic_error if there is less noise than the charge states, or if the privacy budget refuses
+/// it.
 void Gate::admit_once(const GaussianRelease& r, std::size_t dimension) {
   check(r, dimension);
   if (!is_paid_for(r))

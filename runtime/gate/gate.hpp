@@ -21,12 +21,12 @@ namespace cudp {
 struct Charge {
   privacy::Mechanism mechanism;
   /// Index of the release among the ledger's numbered releases, such as training steps. Empty for a
-  /// release without an index, e.g. the noisy number of examples; such a release is charged in
-  /// advance, before the first one with an index.
+  /// release that has no index, e.g. the noisy number of examples; it must be charged in advance,
+  /// before the first numbered release.
   std::optional<std::uint64_t> number;
   std::uint64_t count = 1;  ///< number of releases, with consecutive indices from `number`
-  /// Number of releases that together are one output of the mechanism, charged once, e.g. 2 if a
-  /// covariance matrix is released in two parts. Used only if `number` is empty.
+  /// Number of releases that are together one output of the mechanism and charged once, e.g. 2 for
+  /// a covariance matrix that is released in two parts. Used only if `number` is empty.
   std::uint64_t parts = 1;
 
   bool operator==(const Charge&) const = default;
@@ -40,9 +40,9 @@ class ReleaseAuthority {
   ReleaseAuthority(const ReleaseAuthority&) = delete;
   ReleaseAuthority& operator=(const ReleaseAuthority&) = delete;
   virtual ~ReleaseAuthority() = default;
-  /// Returns whether the release may be made. If true, its charge is in the ledger on disk: either
-  /// it was written now, or it was written earlier under the same random key, which gives the same
-  /// noise again.
+  /// Returns whether the release may be made. If true, its charge is in the ledger on disk: it has
+  /// been written now, or was written before with the same random key, in which case the release
+  /// has the same noise as before.
   [[nodiscard]] virtual bool admit(const Charge& charge) = 0;
 };
 
@@ -114,21 +114,21 @@ class Gate {
   std::vector<double> release(const GaussianRelease& release, std::span<const std::int64_t> sums);
   double release(const GaussianRelease& release, std::int64_t sum);
 
-  /// Makes all releases with this random stream draw their noise from `key` instead of the gate's
-  /// own key. Used if several trainings share one noisy number of examples, whose noise has a key
-  /// of its own. Must be called before the first of these releases.
+  /// Makes all releases with the random stream `purpose` draw their noise with `key` instead of the
+  /// gate's own key. Call it before the first of these releases. Used for the noisy number of
+  /// examples if several trainings share it, because its noise then has a key of its own.
   void use_key(Stream purpose, SharedKey key);
 
-  /// Makes a release of one sum S whose value only an engine has (code that computes training steps
-  /// on a device): returns K, the noise in multiples of the grid g, which the engine adds to S. The
-  /// engine must return nothing about S but S / g + K modulo 2^64. Throws the exceptions of
-  /// release(), and std::logic_error if the gate has a release observer, to which the released
-  /// value could not be passed.
+  /// Releases one sum S whose value only the engine has (code that computes training steps on a
+  /// device). Returns K, the noise in multiples of the grid g; the engine adds it to S, and must
+  /// return nothing about S but S / g + K modulo 2^64. Throws the exceptions of release(), and
+  /// std::logic_error if the gate has a release observer, because the released value could not be
+  /// passed to it.
   std::int64_t draw_noise(const GaussianRelease& release);
 
-  /// Charges a release to the privacy budget. Returns true, or false if the budget does not allow
-  /// the release. release() charges, too, but throws if it is refused; a caller that can continue
-  /// without the release therefore calls this first. A release with an index is charged only once.
+  /// Charges a release to the privacy budget. Returns whether the budget allows it. release() also
+  /// charges, but throws if the budget does not suffice; a caller that can do without the release
+  /// therefore calls this first. A release with an index is charged only once.
   [[nodiscard]] bool admit(const Charge& charge) { return authority_.admit(charge); }
 
   /// Returns the random stream for draws other than the noise of sums, such as batches and noisy
@@ -163,10 +163,10 @@ class Gate {
   std::set<std::pair<Stream, std::uint64_t>> used_;
 };
 
-/// Returns a grid g for a release with Gaussian noise: a power of two of which sums and noise are
-/// integer multiples. coarsest: a power of two of which the sums are integer multiples. g is
-/// `coarsest`, or a smaller power of two if noise_std / g would otherwise be below 2^20. noise_std
-/// / g exceeds its maximum, 2^40, only if noise_std is above 2^40 coarsest. Throws
+/// Returns a grid g for a release with Gaussian noise: a power of two, of which the sums and the
+/// noise are integer multiples. g is `coarsest`, a power of two of which the sums are integer
+/// multiples, unless noise_std / g would then be below 2^20; in that case it is a smaller power of
+/// two. noise_std / g is above its maximum of 2^40 only if noise_std is above 2^40 coarsest. Throws
 /// std::invalid_argument unless noise_std is finite and > 0.
 double noise_grid(double noise_std, double coarsest);
 

@@ -18,9 +18,9 @@ namespace cudp {
 /// release.
 class PrivacyBudget : public ReleaseAuthority {
  public:
-  /// Number of releases already made of a mechanism that was charged in advance, without an index,
-  /// e.g. of the noisy number of examples. Checkpoints store it, so that a resumed run does not
-  /// release more than was charged.
+  /// A mechanism that was charged in advance, without an index (e.g. for the noisy number of
+  /// examples), and how many of its releases have been made. Checkpoints store it, so that a
+  /// resumed run does not release more than was charged.
   struct UsedCharge {
     privacy::Mechanism mechanism;
     std::uint64_t parts = 1;
@@ -40,29 +40,29 @@ class PrivacyBudget : public ReleaseAuthority {
   /// spent more than its budget, std::logic_error if it lacks a charge of the current ledger.
   void plan(privacy::Ledger ledger);
 
-  /// Returns whether a release may be made. A release without an index needs a charge in the
-  /// ledger, of the same mechanism, that no earlier release has used. After fresh_key() none of
-  /// these charges is available, because it is unknown which of them were used under the old key.
+  /// Returns whether a release may be made, and charges it if necessary. For a release without an
+  /// index there must be a charge for the same mechanism in the ledger that no earlier release has
+  /// used. After fresh_key() there is none, because it is unknown which charges were used with the
+  /// old key.
   bool admit(const Charge& charge) override;
-  /// Charges the release with this index, unless it was charged under the current key before.
-  /// Returns true if it may be made; then the ledger on disk has the charge. Returns false if the
-  /// budget does not suffice.
+  /// Charges the release with this index, unless it was charged with the current random key before.
+  /// Returns true if the release may be made; the charge is then in the ledger on disk. Returns
+  /// false if the budget does not suffice.
   [[nodiscard]] bool authorise(std::uint64_t number, const privacy::Mechanism& mechanism);
-  /// Charges several releases with consecutive indices, the first of which is `first`, except those
-  /// that were charged under the current key before. Returns true if all may be made; then the
-  /// ledger on disk has all charges. Returns false, and charges none, if the budget does not
-  /// suffice.
+  /// Charges releases with consecutive indices, from `first` on, except those that were charged
+  /// with the current random key before. Returns true if all may be made; the charges are then in
+  /// the ledger on disk. Returns false, without charging any, if the budget does not suffice.
   [[nodiscard]] bool authorise(std::uint64_t first, std::span<const privacy::Release> releases);
 
   /// Records that the run continues with a new random key, because the old one is lost. Releases
-  /// with an index of `number` or more then have other noise than before, and are charged again
-  /// when they are repeated.
+  /// with an index of at least `number` have other noise when they are repeated, so they are
+  /// charged again.
   void fresh_key(std::uint64_t number);
 
   const privacy::Ledger& ledger() const { return ledger_; }
   const std::vector<UsedCharge>& used_charges() const { return used_charges_; }
-  /// Returns the privacy filter that enforces the budget. It is null if the releases were fixed in
-  /// advance such that they stay within the budget.
+  /// Returns the privacy filter that enforces the budget. Null if none is needed, because the
+  /// releases were fixed in advance and stay within the budget.
   const privacy::Filter* filter() const { return filter_ ? &*filter_ : nullptr; }
   /// Returns what is left of the filter's budget [nats], as a Renyi divergence or as rho (zCDP); 0
   /// if there is no filter.

@@ -28,11 +28,11 @@ struct ReleasedValue {
   NumberKind kind = NumberKind::float64;  ///< type of the released values; set by show_released()
 };
 
-/// Interface that receives every released value of a training when it is released, and may replace
-/// it. Tests replace the values by those of a run on other data; if the two runs then still differ,
-/// a private value was used without being charged to the budget
-/// (tests/audit/non_interference_test.cpp). The program itself uses one, a SecretObserver, only
-/// when `cudp verify` trains a run again to check it (runtime/verify/replay.hpp).
+/// Interface that receives every value that a training releases, at the time of its release, and
+/// may replace it. Two uses: Tests replace the values by those of a run on other data; if the two
+/// runs still differ, a private value was used without being charged to the budget
+/// (tests/audit/non_interference_test.cpp). The program uses a SecretObserver when `cudp verify`
+/// trains a run again to check it (runtime/verify/replay.hpp).
 ///
 /// An observer is passed to a training when the training starts or resumes. Engines, and noisy
 /// selections, get it from the training's gate. It must outlive the training.
@@ -71,8 +71,8 @@ class SecretObserver : public ReleaseObserver {
   /// Called with each record of a training: the parameters and optimizer state from which the steps
   /// start, the examples of a batch, or an update of the parameters.
   virtual void on_record(const transcript::Record& record) = 0;
-  /// Called with private sums, as integer multiples of what.grid, before noise is added to them.
-  /// The next call is on_release(), with the noisy values.
+  /// Called with private sums before noise is added to them, as integer multiples of what.grid. The
+  /// next call is on_release(), with the same sums with noise.
   virtual void before_noise(const ReleasedValue& what, std::span<const std::int64_t> sums) = 0;
   /// Called with private numbers that are not rounded to a grid, before noise is added to them: the
   /// scores of a noisy choice, or the minimum of an objective.
@@ -84,8 +84,8 @@ class SecretObserver : public ReleaseObserver {
   bool has_begun_ = false;
 };
 
-/// Returns the release observer as a SecretObserver, if it is one and begin() was called, so that
-/// it may receive secrets now; else null. release_observer: may be null.
+/// Returns the release observer as a SecretObserver if it may receive secrets now, i.e. if it is
+/// one and begin() was called; else null. release_observer: may be null.
 inline SecretObserver* observer(ReleaseObserver* release_observer) {
   auto* const o = dynamic_cast<SecretObserver*>(release_observer);
   return o != nullptr && o->has_begun() ? o : nullptr;

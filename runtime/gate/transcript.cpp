@@ -103,8 +103,8 @@ void Transcript::on_release(const ReleasedValue& what, std::span<std::byte> valu
   write(release);
 }
 
-/// Writes a record in one system call if possible, so that a transcript of a killed process ends
-/// with a whole record or with the beginning of one.
+/// Writes a record, if possible in one system call. If the process is killed, the transcript then
+/// ends with a complete record, or with the beginning of one.
 void Transcript::write(const transcript::Record& record) const {
   const std::string bytes = transcript::encode(record);
   std::size_t done = 0;

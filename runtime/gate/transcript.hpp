@@ -49,8 +49,9 @@ class Transcript : public SecretObserver {
  private:
   void on_begin(const transcript::Begin& run, std::function<std::uint64_t()> charged) override;
 
-  /// What is known of a release before its released values, such as the sums without noise. It is
-  /// kept here until the values are known, and is then written in one record with them.
+  /// The part of a release's record that is known before the released values, such as the sums
+  /// without noise. It is kept here until the values are known; both are then written in one
+  /// record.
   struct Pending {
     std::uint64_t charged = 0;
     std::vector<std::int64_t> sums;

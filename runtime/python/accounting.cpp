@@ -43,7 +43,7 @@ std::string calibrate(const nb::dict& given) {
 }
 
 /// A privacy::Accountant for Python. It converts exceptions to cudp's errors for users
-/// (for_user()), and may be used by several threads.
+/// (for_user()). Thread-safe.
 class PythonAccountant {
  public:
   PythonAccountant(const std::string& releases, const nb::dict& given) {

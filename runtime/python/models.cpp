@@ -78,8 +78,8 @@ class PythonModel {
   /// runtime/export/python.hpp).
   std::string description() const { return description_of(model_, name_); }
 
-  /// Predicts the rows of arrays, or of a data set. data: a pair (X, None) of arrays, or None; the
-  /// settings `given` then name the data set.
+  /// Predicts for rows of arrays, or of a data set. data: a pair (X, None) of arrays, or None; in
+  /// that case the settings `given` name the data set.
   nb::dict predict(const nb::dict& given, nb::handle data) const {
     const TrainConfig config = config_of(given, scoring_options(), "predict");
     const std::shared_ptr<const GivenArrays> arrays = arrays_of(data);

@@ -23,10 +23,10 @@ std::string name_of_first(const TableSchema& schema, const Is& is) {
   return found == schema.columns.end() ? "" : found->name;
 }
 
-/// Returns a schema for a table that Python writes, as a dict:
+/// Returns what Python needs to write a table with this schema, as a dict:
 ///   text       the schema as TOML, with the dialect in which Python writes: a header row, commas,
-///              quotes, no lines to skip; everything else as stated
-///   is_stated  whether the stated schema has this dialect already
+///              quotes, no lines to skip; everything else as in `stated`
+///   is_stated  whether `stated` already has this dialect
 ///   examples   name of the text column; "" if there is none
 ///   label      name of the label or target column
 nb::dict schema_to_write(const TableSchema& stated) {

@@ -62,8 +62,8 @@ class PythonCaller final : public RunCaller {
     seen_ = rows.size();
   }
 
-  /// Throws the exception that Python raised meanwhile, unless it is KeyboardInterrupt: then the
-  /// run's own error says how it resumes. Requires the GIL.
+  /// Throws the exception that Python code has raised in the meantime, except KeyboardInterrupt: in
+  /// that case the run's own error is thrown, which states how to resume. Requires the GIL.
   void raise_unless_interrupt() {
     if (!raised_ || raised_->matches(PyExc_KeyboardInterrupt)) return;
     nb::python_error raised = std::move(*raised_);
@@ -118,8 +118,8 @@ std::shared_ptr<const GivenArrays> given_arrays(nb::handle train, nb::handle tes
   return arrays;
 }
 
-/// Returns an error message in which the command that resumes a run is replaced by the call in
-/// Python that does.
+/// Returns an error message with the command that resumes a run replaced by the call in Python that
+/// does the same.
 std::string in_python(std::string line) {
   static constexpr std::string_view kResume = "cudp train --resume ";
   const std::size_t at = line.find(kResume);
@@ -129,9 +129,9 @@ std::string in_python(std::string line) {
                       "cudp.resume('" + path + "'), with the same (X, y) if it is on arrays");
 }
 
-/// Returns the cache of accountant results that all trainings of this process share: many of them
-/// have the same public settings. A forked process gets its own, because a thread of its parent may
-/// have been computing a result. Requires the GIL.
+/// Returns the cache of accountant results of this process, which all its trainings share, because
+/// many have the same public settings. A forked process gets a new cache, because a thread of its
+/// parent may have been using the old one. Requires the GIL.
 std::shared_ptr<privacy::AccountantMemo> memo_of_process() {
   static std::shared_ptr<privacy::AccountantMemo> memo;
   static pid_t owner = 0;
@@ -144,8 +144,8 @@ std::shared_ptr<privacy::AccountantMemo> memo_of_process() {
   return memo;
 }
 
-/// Trains, and returns the path of the run's folder. start: function that makes the run, or opens
-/// the one to resume.
+/// Trains, and returns the path of the run's folder. start: function that makes a new run, or opens
+/// one to resume it.
 template <class Start>
 std::string train_run(nb::handle on_row, bool verbose, DrawPictures draw, const Start& start) {
   PythonCaller caller(on_row);

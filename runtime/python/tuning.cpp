@@ -46,8 +46,8 @@ Settings tuning_settings(const nb::dict& given) {
   return settings;
 }
 
-/// Adds one value of a setting to the request. A setting of trainings gets the value as one more of
-/// those to try; any other setting is one of the tuning itself.
+/// Adds one value of a setting to the request. If it is a setting of trainings, the value is added
+/// to the values to try; otherwise it is a setting of the tuning itself.
 void add_value(const std::string& key, const Setting& setting, TuneRequest& request) {
   TrainConfig checked;
   if (const Option* const option = swept_option(key); option != nullptr) {

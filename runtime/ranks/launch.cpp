@@ -30,7 +30,8 @@ std::string ending_of(int status) {
   return fmt::format("ended with exit code {}", WEXITSTATUS(status));
 }
 
-/// The ranks of one node as rank 0 uses them. It owns the processes of the other ranks.
+/// The ranks of one node, as the object of rank 0, which has started the processes of the other
+/// ranks and waits for their end.
 class ForkedRanks final : public Ranks {
  public:
   ForkedRanks(int n, std::chrono::milliseconds timeout)

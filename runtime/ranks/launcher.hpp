@@ -4,9 +4,10 @@
 
 namespace cudp {
 
-/// Facts about a launcher such as mpirun from the process's environment: the number of processes
-/// that it started, and the name of the environment variable that states it; 1 and an empty name if
-/// no launcher started this process. SLURM_NTASKS is not used, because a batch script has it, too.
+/// Whether a launcher such as mpirun has started this process, judged by environment variables: the
+/// number of processes that it started, and the name of the variable that states it; 1 and "" if no
+/// launcher has. SLURM_NTASKS is not used, because it is also set in a batch script that starts one
+/// process.
 struct Launched {
   std::string variable;
   long processes = 1;

@@ -140,7 +140,7 @@ class MpiRanks final : public Ranks {
 
  private:
   /// Returns the number of ranks on this node whose processes may run on the same cores as this
-  /// one.
+  /// one, including this one.
   int sharers(Handle node) {
     cpu_set_t mine;
     CPU_ZERO(&mine);
@@ -153,8 +153,8 @@ class MpiRanks final : public Ranks {
         std::ranges::count_if(all, [&](const cpu_set_t& s) { return CPU_EQUAL(&s, &mine); }));
   }
 
-  /// Throws Error unless all ranks have made the same call: compares minimum and maximum of a hash
-  /// of the call, and of its size.
+  /// Checks that all ranks have made the same call, by comparing a hash of the call and its size;
+  /// throws Error if they differ.
   void check_call(const char* function, const char* what, std::uint64_t count, Patience patience) {
     const std::uint64_t called = hash_of(std::string(function) + ": " + what);
     std::array<std::uint64_t, 4> notes = {called, ~called, count, ~count};
@@ -181,8 +181,8 @@ class MpiRanks final : public Ranks {
     }
   }
 
-  /// Throws RanksError with the numbers of the ranks that have not made the call `what`. The ranks
-  /// that have made it send a message to rank 0, which concludes the others.
+  /// Throws RanksError with the numbers of the ranks that have not made the call `what`. To find
+  /// them, the ranks that have made it send a message to rank 0; all others are missing.
   [[noreturn]] void name_missing_ranks(const char* what) {
     if (!leads()) {
       Handle request = mpi_.no_request;

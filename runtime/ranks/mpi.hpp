@@ -7,12 +7,12 @@
 
 namespace cudp {
 
-/// Connects to the other processes of the job in which mpirun or srun has started this one; returns
-/// null if it was started alone, in which case MPI is not initialised. timeout: how long a rank
-/// waits for another one. The ranks are numbered as in MPI_COMM_WORLD. If several ranks of a node
-/// may use the same cores, each uses its share of them only. Throws InputError if a launcher has
-/// started several processes that MPI does not connect, or there is no MPI library for them: each
-/// process would then train and release a model by itself.
+/// Connects to the other processes of the job in which mpirun or srun has started this one. Returns
+/// null if it was started alone; MPI is then not initialised. timeout: how long a rank waits for
+/// another one. Ranks have their numbers in MPI_COMM_WORLD. If several ranks of a node may use the
+/// same cores, each uses only its share of them. Throws InputError if a launcher has started
+/// several processes but MPI does not connect them, or there is no MPI library: each process would
+/// then train and release a model by itself.
 std::unique_ptr<Ranks> mpi_ranks(std::chrono::milliseconds timeout);
 
 /// Returns the name of the MPI library of this machine; "" if there is none.

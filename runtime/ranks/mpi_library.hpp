@@ -126,10 +126,10 @@ struct FoundMpi {
   std::string missing;  ///< reason why no library was found
 };
 
-/// Opens the MPI library and returns it. It is the library whose launcher started this process, if
-/// the environment shows which; otherwise Open MPI, or MPICH if there is no Open MPI. If the
-/// environment variable CUDP_MPI_LIBRARY is set, it is the file that the variable names. Later
-/// calls return the same result.
+/// Opens an MPI library and returns it: the file that the environment variable CUDP_MPI_LIBRARY
+/// names, if it is set; otherwise the library whose launcher started this process, if the
+/// environment shows which; otherwise Open MPI or, if that is missing, MPICH. Later calls return
+/// the same result.
 const FoundMpi& found_mpi();
 
 }  // namespace cudp

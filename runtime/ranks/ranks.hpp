@@ -11,14 +11,14 @@
 
 namespace cudp {
 
-/// Whether the time for which ranks wait for rank 0 is limited (to Ranks::timeout). It is unlimited
-/// while the other ranks wait for the next command, because rank 0 may work alone before that.
+/// Whether ranks wait for rank 0 only for a limited time (Ranks::timeout) or without limit. They
+/// wait without limit for the next command, because rank 0 may do work of its own before that.
 enum class Patience : std::uint8_t { limited, unlimited };
 
-/// The ranks: processes that train one model together. All must call the same functions of this
-/// class in the same order, with the same `what`, a name of the call for error messages. Only rank
-/// 0 writes the run's files. Every function but check() and abort() returns when all ranks have
-/// called it; it throws RanksError if a rank does not, or has ended the training.
+/// The ranks: processes that train one model together. All of them must call the same functions of
+/// this class in the same order, with the same `what`, a name of the call for error messages. Every
+/// function except check() and abort() returns when all ranks have called it; it throws RanksError
+/// if a rank does not call it, or has ended the training. Only rank 0 writes the run's files.
 class Ranks {
  public:
   Ranks() = default;
@@ -42,8 +42,9 @@ class Ranks {
   /// Sends the bytes `mine` of each rank to rank 0. Returns on rank 0 the bytes of all ranks, in
   /// the order of ranks; their sizes may differ. Returns an empty vector on other ranks.
   virtual std::vector<std::string> gather(const char* what, std::span<const std::byte> mine) = 0;
-  /// Throws RanksError if another rank is known to have ended the training, or to be lost. Does not
-  /// wait. Called while a rank waits for something other than another rank, e.g. a device.
+  /// Throws RanksError if it is known that another rank has ended the training, or that its process
+  /// is lost. Does not wait. To be called while a rank waits for something else than another rank,
+  /// e.g. a device.
   virtual void check() {}
   /// Returns how long a rank waits for another one before it throws.
   virtual std::chrono::milliseconds timeout() const = 0;

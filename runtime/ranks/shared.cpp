@@ -64,8 +64,8 @@ SharedRanks::SharedRanks(SharedBoard& board, int rank, std::chrono::milliseconds
     : board_(board), rank_(rank), timeout_(timeout), watch_(std::move(watch)) {}
 
 /// Publishes this rank's call and compares it with the calls of the other ranks; throws if they
-/// differ. Every function of Ranks waits at least once more after this, so that all ranks have read
-/// the calls before the next ones are written.
+/// differ. The calling function of Ranks must synchronise the ranks at least once more after this,
+/// so that all ranks have read the calls before the next ones are written.
 void SharedRanks::begin(const char* function, const char* what, std::size_t bytes, bool same_size,
                         Patience patience) {
   SharedBoard::Call& mine = board_.slot(rank_).call;

@@ -26,8 +26,8 @@ class SharedBoard {
   /// Size of a rank's buffer, as a number of 8-byte integers.
   static constexpr std::size_t kChunk = std::size_t{1} << 16;
 
-  /// The function of Ranks that a rank has called. All ranks must call the same one, so each
-  /// compares its own with the others'.
+  /// Description of a function call of Ranks. All ranks must make the same call, so each compares
+  /// its own with those of the others.
   struct Call {
     std::uint64_t function;  ///< hash of the function's name and of its argument `what`
     std::uint64_t bytes;

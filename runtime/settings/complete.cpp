@@ -20,8 +20,8 @@ bool is_table_file(const std::string& dataset) {
   return false;
 }
 
-/// Throws InputError with the names of all missing settings if there are two or more. If a single
-/// one is missing, other checks report it.
+/// Throws InputError with the names of all missing settings if there are two or more. A single
+/// missing setting is found by other checks, with a message of their own.
 void check_not_much_missing(const TrainConfig& c, const MethodEntry& method) {
   std::vector<std::string> missing;
   if (c.dataset.empty()) missing.emplace_back("--dataset");
@@ -109,8 +109,8 @@ void check_holdout(const TrainConfig& c, const MethodEntry& method) {
                      value_text(*c.holdout_epsilon));
 }
 
-/// Throws InputError if the accountant, --steps or --sigma do not allow random allocation. Called
-/// only if that kind of sampling is chosen.
+/// Throws InputError if the config combines random allocation with an accountant, --steps or
+/// --sigma that does not allow it. Called only if random allocation is chosen.
 void check_allocation(const TrainConfig& c, const MethodEntry& method) {
   if (method.gives_privacy && c.accountant != privacy::AccountantKind::best &&
       c.accountant != privacy::AccountantKind::pld)

@@ -37,9 +37,9 @@ std::string dataset_help() {
          "or a path to a folder, a table, or a .npy or .npz file";
 }
 
-/// Returns a copy of option `o` that also checks its value: when it is set, it calls parse(text,
-/// place), which throws if the text is not valid. place: where the value comes from, for the
-/// message.
+/// Returns a copy of the option `o` with a check: when its value is set, parse(text, place) is
+/// called, which throws if the text is not valid. place: position of the value (flag, or file and
+/// line), for the message.
 template <class Parse>
 Option parsed(Option o, const Parse& parse) {
   o.set = [set = o.set, parse](TrainConfig& c, const Value& v, const std::string& place) {
@@ -382,8 +382,8 @@ std::vector<Option> output_options() {
   };
 }
 
-/// Adds an option to `all` under the heading `group`: after the option that it names in
-/// listed_after, or at the end.
+/// Adds the option `o` to `all`: after the option with the key o.listed_after or, if there is none,
+/// at the end, under the heading `group`.
 void add_row(std::vector<Option>& all, const std::string& group, Option o) {
   if (o.listed_after.empty()) {
     o.group = group;

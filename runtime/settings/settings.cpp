@@ -31,7 +31,8 @@ std::string text_setting(const Settings& s, std::string_view key) {
   return *text;
 }
 
-/// The settings of the config file and of the preset that apply to the chosen method.
+/// The settings for the chosen method in the two sources that are given by name: the config file
+/// and the preset.
 struct NamedSources {
   Settings file;
   Settings preset;
@@ -65,8 +66,7 @@ std::string names_of(const Chosen& chosen) {
   return names;
 }
 
-/// Throws InputError if the option is one of particular methods only, and `method` is not among
-/// these.
+/// Throws InputError if the option is only for certain methods, and `method` is not one of them.
 void check_used(const MethodEntry& method, const Option& option, const Setting& setting) {
   if (takes(method, option.key)) return;
   const std::string users =
@@ -75,9 +75,9 @@ void check_used(const MethodEntry& method, const Option& option, const Setting& 
                    value_text(setting.value) + " with --method " + method.name);
 }
 
-/// Throws InputError on a setting that the chosen method does not use. In a file such a setting may
-/// have its default value, because a resolved config contains all settings. A delta without privacy
-/// is harmless: `notes` reports that it is ignored.
+/// Throws InputError if a setting is given that the chosen method does not use. A setting in a file
+/// is accepted if it has its default value, because a file written by cudp contains all settings. A
+/// delta for a method without privacy is accepted, too, and reported in `notes`.
 void check_all_used(const Settings& flags, const Settings& file, const TrainConfig& config,
                     std::vector<std::string>& notes) {
   const MethodEntry& method = method_entry(config.method);
@@ -120,17 +120,17 @@ void make_absolute(TrainConfig& c) {
   if (c.feature_cache != "auto" && c.feature_cache != "none") from_root(c.feature_cache);
 }
 
-/// Returns whether the option's value is a path: its value is called FILE or DIR in --help, or it
-/// is the data set or the model. Other texts, such as names of layers and arrays, may contain
-/// slashes too.
+/// Returns whether the values of an option are paths: --help calls them FILE or DIR, or the option
+/// is the data set or the model. (A slash does not show it, because names of layers and arrays may
+/// contain slashes.)
 bool is_path(const Option& option) {
   return option.value_name == "FILE" || option.value_name == "DIR" || option.key == "dataset" ||
          option.key == "model";
 }
 
-/// Returns the value of an option as it can be published: a path without its folders, any other
-/// value unchanged. A name without an ending keeps "./" in front, because it could otherwise be
-/// taken for that of a published data set (mnist) or of published vectors (glove).
+/// Returns the value of an option in the form in which it is published: a path without its folders,
+/// any other value unchanged. A file name without an extension gets "./" in front, because it could
+/// otherwise be taken for the name of a published data set (mnist) or of published vectors (glove).
 Value without_folders(const Option& option, const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   if (!text || !is_path(option) || text->find('/') == std::string::npos) return value;
@@ -139,8 +139,8 @@ Value without_folders(const Option& option, const Value& value) {
   return name.has_extension() ? name.string() : "./" + name.string();
 }
 
-/// Returns the value of an option without the "./" that without_folders() may have put in front of
-/// a name. Names of published data, and values that are not paths, are returned unchanged.
+/// Returns the value of an option without the "./" that without_folders() may have added in front
+/// of a file name. All other values are returned unchanged.
 Value own_name(const Option& option, const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   if (!text || !is_path(option) || !text->starts_with("./")) return value;
@@ -208,8 +208,8 @@ std::string own_preset(const Settings& flags, const NamedSources& named) {
                     stated("model", ""));
 }
 
-/// Uses the preset for the data set, if there is one, as default settings. Its privacy budget
-/// (epsilon, delta, sigma) is not used, because only the user may set it.
+/// Uses the preset that was tuned for the data set, if there is one, as default settings; but not
+/// its privacy budget (epsilon, delta, sigma), which only the user may set.
 void take_own_preset(const Settings& flags, NamedSources& named) {
   named.preset_name = own_preset(flags, named);
   if (named.preset_name.empty()) return;
@@ -218,8 +218,8 @@ void take_own_preset(const Settings& flags, NamedSources& named) {
   named.dropped = drop_tuning(named.preset, named.file, flags);
 }
 
-/// Returns the keys of settings for which choose_for_table() may choose values: no flag and no file
-/// sets the setting, or an option that excludes it.
+/// Returns the keys of settings that choose_for_table() may choose, because no flag and no file
+/// sets the setting itself or another one that excludes it.
 std::vector<std::string> left_open(const Settings& flags, const Settings& file) {
   std::vector<std::string> open;
   for (const std::string_view key : table_setting_keys()) {

@@ -15,11 +15,12 @@ namespace cudp {
 namespace {
 
 // Numbers from bench/results/tables.md.
-/// Number of steps from which the number of epochs is computed.
+/// Number of steps that a training on a table has by default; the number of epochs follows from it.
 constexpr double kTableSteps = 500.0;
 /// Maximum number of epochs that choose_for_table() chooses.
 constexpr std::int64_t kMaxEpochs = 100;
-/// Decay of the average of the weights that is released (option --ema).
+/// Default of the option --ema for tables: decay of the moving average of the weights, which is
+/// released.
 constexpr double kTableAverage = 0.99;
 
 /// Constants of the rule for linear models of tables (choose_for_table()); classification and
@@ -52,8 +53,8 @@ bool is_open(const TrainConfig& config, std::string_view key) {
   return std::ranges::find(config.of<LeftOpen>().keys, key) != config.of<LeftOpen>().keys.end();
 }
 
-/// Rounds a learning rate or clipping norm that was computed to two significant digits, and limits
-/// it to the valid range.
+/// Rounds a computed learning rate or clipping norm to two significant digits, and limits it to the
+/// valid range.
 double two_digits(double x) {
   x = std::clamp(x, 1e-12, 1e12);
   const double unit = std::pow(10.0, std::floor(std::log10(x)) - 1.0);
@@ -74,16 +75,16 @@ double steps_of(const TrainConfig& config, const TrainingSize& size) {
          static_cast<double>(size.steps_per_epoch(config.batch));
 }
 
-/// Returns approximately the mu of the single Gaussian mechanism (Gaussian DP) that is equivalent
-/// to the whole training.
+/// Returns an approximation of the privacy of the whole training: mu of the single Gaussian
+/// mechanism (Gaussian DP) that is equivalent to it.
 double mu_of_training(const TrainConfig& config, const TrainingSize& size) {
   if (!config.sigma) return privacy::gaussian_mu(*config.epsilon, *config.delta);
   const double rate = static_cast<double>(config.batch) / size.value;
   return rate * std::sqrt(steps_of(config, size)) / *config.sigma;
 }
 
-/// Returns the mean over all steps of the factor with which the learning-rate schedule multiplies
-/// lr. It is computed from at most 1,000 steps, evenly spaced.
+/// Returns the mean over all steps of the learning-rate schedule, i.e. of the factor by which the
+/// learning rate lr is multiplied. Computed from at most 1,000 steps, evenly spaced.
 double mean_factor(const TrainConfig& config, const TrainingSize& size) {
   TrainConfig unit = config;
   unit.lr = 1.0;
@@ -168,12 +169,11 @@ std::string rows_text(const TrainingSize& size) {
   return fmt::format("{}{:.0f} rows", size.is_public() ? "" : "about ", size.value);
 }
 
-/// Returns a message for a method whose learning rate must be chosen by the user
-/// (MethodEntry::own_tuning is not empty). Returns "" if the user has set --lr, if the method needs
-/// no choice of its own, or if the model is not a linear model of a table. The message states with
-/// which settings the default method would start: batch size, number of steps or epochs, ema, and
-/// the product of lr and clip. It states the product alone, because some of these methods have no
-/// clipping norm.
+/// Returns a message for the user of a method whose learning rate cannot be chosen automatically
+/// (MethodEntry::own_tuning is not empty). It states the settings with which the default method
+/// would start: batch size, number of steps or epochs, ema, and the product of lr and clip. (Only
+/// the product, because some of these methods have no clipping norm.) Returns "" for other methods,
+/// if the user has set --lr, or if the model is not a linear model of a table.
 std::string own_tuning_line(const TrainConfig& config, const TrainingSize& size,
                             const Dataset& format, const Network& network) {
   const MethodEntry& method = method_entry(config.method);

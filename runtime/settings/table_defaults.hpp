@@ -11,10 +11,10 @@
 
 namespace cudp {
 
-/// Keys of the settings that no flag, file or preset sets. For linear models of a table,
-/// choose_for_table() chooses the values of these settings when the number of rows is known. This
-/// list is a part of TrainConfig, but users cannot set it; a config that is written to a file has
-/// the chosen values instead.
+/// Keys of the settings that no flag, file or preset sets, for linear models of a table. When the
+/// number of rows is known, choose_for_table() chooses their values. The list is a part of
+/// TrainConfig, but users cannot set it; a config that is written to a file has the chosen values
+/// instead.
 struct LeftOpen {
   std::vector<std::string> keys;
 };

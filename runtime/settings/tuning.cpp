@@ -12,8 +12,8 @@
 namespace cudp {
 namespace {
 
-/// Keys of the settings of a preset that were tuned for its optimizer. They are removed if the user
-/// chose another optimizer.
+/// Keys of those settings of a preset that suit only the preset's optimizer. They are dropped if
+/// the user chooses another optimizer.
 constexpr const char* kTuned[] = {"lr",       "schedule", "decay-every", "decay-factor",
                                   "final-lr", "poly-a",   "poly-c",      "warmup"};
 
@@ -30,8 +30,8 @@ std::string named(const Option& option, const Value& value) {
   return option.key + " " + plain_text(value);
 }
 
-/// Returns the option that is set instead of `option`, because the two exclude each other, with its
-/// value as text; "" if none is set.
+/// Returns the option that is set instead of `option`, i.e. another one of a group of mutually
+/// exclusive options, with its value as text; "" if none is set.
 std::string in_place_of(const Option& option, const TrainConfig& resolved) {
   for (const Option& other : train_options())
     if (!option.instead_of.empty() && other.instead_of == option.instead_of)
@@ -57,8 +57,8 @@ std::string method_of(const std::string& preset) {
   return method.empty() ? TrainConfig{}.method : method;
 }
 
-/// Returns the name of the preset for the same data set, features and model as `preset` that was
-/// tuned for this method; "" if there is none.
+/// Returns the name of the preset that was tuned for this method, and for the same data set,
+/// features and model as `preset`; "" if there is none.
 std::string same_for(const std::string& preset, const std::string& method) {
   for (const std::string& other : preset_names())
     if (method_of(other) == method &&

@@ -10,8 +10,8 @@ namespace cudp {
 /// optimizer (SGD, Adam, ...).
 double default_learning_rate(OptimizerKind optimizer);
 
-/// Removes from a preset the learning rate and the schedule, if the file or the flags choose
-/// another optimizer than the preset, for which they were tuned. Returns the removed settings.
+/// Removes the learning rate and its schedule from a preset, if the file or the flags choose
+/// another optimizer than the one for which the preset was tuned. Returns the removed settings.
 Settings drop_tuning(Settings& preset, const Settings& file, const Settings& flags);
 
 /// The preset (tuned settings that come with the program) that a run uses, and which of its
@@ -24,14 +24,14 @@ struct PresetUse {
   TrainConfig alone;  ///< config that the preset gives without other sources
 };
 
-/// Returns a message for the user with the name of the preset, and with those of its settings that
-/// a file or a flag replaced.
+/// Returns a message for the user with the name of the preset, and the names of those of its
+/// settings that a file or a flag has replaced.
 std::string preset_line(const PresetUse& use, const TrainConfig& resolved);
 
-/// Returns a message for a method that needs other settings than those of the preset: the preset's
-/// values, which were tuned for another method, and the flags to type. Returns "" if the preset's
-/// values suit the method, if the preset has settings for this method, or if `flags` or `file` set
-/// what the method needs.
+/// Returns a message for the user of a method that needs other settings than those of the preset,
+/// which were tuned for another method: the preset's values, and the flags to type. Returns "" if
+/// the values suit the method, if the preset has settings for this method, or if `flags` or `file`
+/// set what the method needs.
 std::string other_method_line(const PresetUse& use, const TrainConfig& resolved,
                               const Settings& file, const Settings& flags);
 

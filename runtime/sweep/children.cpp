@@ -17,7 +17,8 @@
 namespace cudp {
 namespace {
 
-/// Writes the whole text to a file descriptor; stops silently if its reader is gone.
+/// Writes the whole text to a file descriptor. If the process that reads it has ended, stops
+/// without an error.
 void write_text(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(file, text.data(), text.size());
@@ -66,9 +67,9 @@ pid_t fork_child() {
   return process;
 }
 
-/// Called in a child process. The child gets SIGTERM if its parent ends, and then stops with a
-/// checkpoint. The child is in a process group of its own, so that a terminal sends its signals to
-/// the parent alone, which passes them on.
+/// Prepares a child process; called in it. The child gets SIGTERM if its parent ends, and then
+/// stops with a checkpoint. It is put into a process group of its own, so that a terminal sends
+/// signals to the parent only, which passes them on.
 void become_child(pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -18,9 +18,9 @@ struct EndedChild {
   std::string message;  ///< message of the error with which the child ended; "" if it succeeded
 };
 
-/// Child processes, each forked from this process to do one piece of work, such as a training.
-/// Requires that this process has only one thread. While an object lives, interrupt signals to this
-/// process are queued, and wait() reports them.
+/// Child processes of this process, each of which does one piece of work, such as a training.
+/// Requires that this process has only one thread. While this object exists, interrupt signals to
+/// this process are queued, and wait() reports them.
 class ChildProcesses {
  public:
   ChildProcesses() = default;
@@ -28,10 +28,11 @@ class ChildProcesses {
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;
 
-  /// Starts a child process that calls `work` and exits. number: chosen by the caller, returned
-  /// with the child by ended(). If `work` throws, the child's message and exit code are those of
-  /// the exception. Signals to the child are queued until `work` has installed handlers and calls
-  /// QueuedSignals::release(). Throws Error if the process cannot be created.
+  /// Starts a child process that calls `work` and exits. If `work` throws, the child's message and
+  /// exit code are those of the exception. number: chosen by the caller; ended() returns it with
+  /// the child. The argument of `work` is a queue of the signals to the child: `work` must call its
+  /// release() once it has installed its own handlers. Throws Error if the process cannot be
+  /// created.
   void start(std::size_t number, const std::function<void(const QueuedSignals&)>& work);
   std::size_t running() const { return children_.size(); }
   /// Waits until a child ends or this process receives an interrupt signal. Returns true if it
@@ -55,8 +56,8 @@ class ChildProcesses {
 };
 
 /// Calls `work` in a child process and returns its result. If `work` throws, throws Error with the
-/// same message and exit code. A signal that ends this process through an EndOnSignal also ends the
-/// child.
+/// same message and exit code. If a signal ends this process through an EndOnSignal, the child is
+/// ended, too.
 std::string answer_of_child(const std::function<std::string()>& work);
 
 }  // namespace cudp

@@ -23,8 +23,8 @@ Value entry_value(const toml::node& node, const std::string& place) {
   return toml_value(node, place, "a value or a list of values");
 }
 
-/// Throws InputError if a settings file or a preset sets a path to which all runs would write. (As
-/// flags of a sweep, such settings are refused by swept_option().)
+/// Throws InputError if a settings file or a preset sets a path to which all runs of the sweep
+/// would write. (The same setting as a flag is an error of swept_option().)
 void check_shared_files(const TrainConfig& config) {
   for (const char* const key : {"metrics-file", "tensorboard"}) {
     const auto value = find_option(key)->get(config);

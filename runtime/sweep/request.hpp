@@ -59,18 +59,18 @@ struct ListCommand {
   std::vector<std::string> only_flags = {};  ///< keys that a file may not set
 };
 
-/// Reads a TOML file with settings. Adds the values of settings of `cudp train` to `lists`, unless
-/// the command line has set them, and the command's own flags to `own`. given: own flags that the
-/// command line has set; the file does not change them. source: name of the file, for messages.
+/// Reads a TOML file with settings: adds the values of settings of `cudp train` to `lists`, and the
+/// command's own flags to `own`. The command line takes priority: settings that are in `lists`
+/// already, and the flags in `given`, are not changed. source: name of the file, for messages.
 /// Throws InputError if the file is not valid or has an unknown key.
 void add_lists_file(std::string_view toml, const std::string& source, const ListCommand& command,
                     const Settings& given, TrainConfig& own, SettingLists& lists);
 
 /// Reads a TOML file with settings into a request, the user's description of a sweep or tuning:
-/// values of settings into request.lists, the command's own flags into request.flags. What the
-/// command line has set already is not changed. given: own flags that the command line has set.
-/// source: name of the file, for messages. Throws InputError if the file is not valid or has an
-/// unknown key.
+/// values of settings into request.lists, the command's own flags into request.flags. The command
+/// line takes priority: what it has set already is not changed. given: own flags that the command
+/// line has set. source: name of the file, for messages. Throws InputError if the file is not valid
+/// or has an unknown key.
 template <class Request>
 void add_lists_file(std::string_view toml, const std::string& source, const ListCommand& command,
                     const Settings& given, Request& request) {

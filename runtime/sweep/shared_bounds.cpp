@@ -17,7 +17,8 @@ constexpr std::size_t kOffsetUnit = 16;  ///< offsets are multiples of this [byt
 constexpr std::size_t kEntryLists = 1 << 12;
 constexpr std::uint64_t kBoundsMark = 0x73646e756f622e31;  ///< "1.bounds"
 
-/// A bound in the memory; its question follows it.
+/// A stored bound of the accountant. In memory it is followed by the text of its question, the
+/// computation whose result it is.
 struct BoundEntry {
   std::uint32_t next = 0;   ///< offset of the next entry of its list [kOffsetUnit bytes]; 0: none
   std::uint32_t bytes = 0;  ///< size of the question
@@ -28,16 +29,16 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 }  // namespace
 
-/// The beginning of the memory: lists of entries, by the hashes of their questions. An entry is
-/// written before its list leads to it, and never changes afterwards.
+/// Start of the shared memory: a hash table whose lists have the entries, ordered by the hashes of
+/// their questions. An entry is complete before a list refers to it, and never changes afterwards.
 struct SharedBounds::Table {
   const std::uint64_t mark = kBoundsMark;
-  /// Offset of unused memory [kOffsetUnit bytes].
+  /// Offset of the first unused byte of the memory [kOffsetUnit bytes].
   std::atomic<std::uint32_t> end{sizeof(Table) / kOffsetUnit + 1};
   std::atomic<std::uint32_t> lists[kEntryLists] = {};  ///< offset of each list's first entry
 
-  /// Returns a table in memory of kBytes bytes: the one that is there, or a new one if the memory
-  /// is empty. Returns null if anything else is there.
+  /// Returns the table in `memory`, a block of kBytes bytes: the existing one, or a new one if the
+  /// memory is all zeros. Returns null if the memory contains anything else.
   static Table* in(void* memory) {
     std::uint64_t mark = 0;
     std::memcpy(&mark, memory, sizeof mark);

@@ -8,9 +8,9 @@
 
 namespace cudp {
 
-/// Bounds of the privacy accountant in memory that this process shares with the processes that it
-/// forks, so that trainings with the same settings compute each bound once. They are gone when the
-/// last of these processes ends. Thread-safe.
+/// Store of the privacy accountant's results (bounds) in memory that this process shares with the
+/// processes that it forks, so that trainings with the same settings compute each bound once. The
+/// memory is freed when the last of these processes ends. Thread-safe.
 class SharedBounds final : public privacy::BoundStore {
  public:
   /// Size of the memory [bytes]. The system provides it as it is written.
@@ -29,8 +29,8 @@ class SharedBounds final : public privacy::BoundStore {
   ~SharedBounds() override;
 
   std::optional<privacy::PrivacyBound> find(const std::string& question) const override;
-  /// Adds nothing if the memory is full. A process may be killed at any time in this function:
-  /// other processes find only bounds that are complete.
+  /// Stores a bound; does nothing if the memory is full. A process may be killed at any time in
+  /// this function: other processes only find bounds that are complete.
   void add(const std::string& question, const privacy::PrivacyBound& bound) override;
 
  private:

@@ -22,8 +22,8 @@ namespace {
 using SweepJson = nlohmann::ordered_json;
 
 constexpr const char* kFile = "sweep.toml";
-/// Returns K and N of the option --share "K/N"; 1 and 1 if it is empty. Throws InputError if it has
-/// another form.
+/// Returns the numbers K and N of the option --share "K/N"; 1 and 1 if the text is empty. Throws
+/// InputError if it has another form.
 std::pair<std::size_t, std::size_t> share_of(const std::string& text) {
   if (text.empty()) return {1, 1};
   const std::size_t slash = text.find('/');
@@ -35,13 +35,14 @@ std::pair<std::size_t, std::size_t> share_of(const std::string& text) {
   throw InputError("--share: expected K/N with K of 1 to N, found \"" + text + "\"");
 }
 
-/// A run in a file of Sweep::begun_file().
+/// A line of a file of Sweep::begun_file(), which lists runs that were started in a folder.
 struct BegunRun {
   double epsilon = 0.0, delta = 0.0;
   bool starts = false;  ///< whether it may have no folder yet; then it has released nothing
 };
 
-/// Word at the end of the line of a run that starts.
+/// End of a line of Sweep::begun_file() for a run that is just starting and does not yet have its
+/// folder.
 constexpr std::string_view kStarts = " starts";
 
 /// Returns the runs in a file of Sweep::begun_file(); none if there is no such file. Throws

@@ -40,19 +40,19 @@ class Sweep {
   /// the error with which it would fail.
   void prepare();
 
-  /// Returns the privacy cost of each run of the whole sweep: what its certificate states or, if it
-  /// has none yet, what is planned. The list also has the cost of each earlier run that began and
-  /// whose folder was removed since. Call after prepare().
+  /// Returns the privacy cost of each run of the whole sweep: the one that its certificate states
+  /// or, if it has no certificate yet, the planned one. Also returns the cost of earlier runs that
+  /// have begun and whose folders were then removed. Call after prepare().
   std::vector<PlannedSpending> spendings() const;
 
-  /// Makes all unfinished runs of this process's part of the sweep (--share). Creates the folder
-  /// first, if it does not exist. end: handles signals until the first run starts; it is then
-  /// destroyed, because its thread must not live while processes are forked. Throws Error if a run
-  /// fails or a signal interrupts it; the runs in progress are then ended with a checkpoint.
+  /// Makes all unfinished runs of this process's part of the sweep (--share), in the sweep's
+  /// folder, which is created if it does not exist. If a run fails or a signal arrives, stops the
+  /// other runs with a checkpoint and throws Error. end: handles signals until the first run
+  /// starts; it is then destroyed, because no thread may exist when processes are forked.
   void run(std::optional<EndOnSignal>& end);
 
-  /// Removes random keys and checkpoints of runs that are complete. A run usually removes them
-  /// itself, but its process may be killed before it does; no later call resumes such a run.
+  /// Removes random keys and checkpoints of runs that are complete. A run removes them itself,
+  /// unless its process was killed just before that.
   void remove_leftovers_of_runs() const;
 
   /// Returns the table of the sweep's results, with all runs that are finished so far.
@@ -79,12 +79,13 @@ class Sweep {
   /// Returns the config with which a run is trained: the settings of its combination, with the
   /// run's folder as `out`, and with the data that are in memory already.
   TrainConfig config_of(std::size_t run) const;
-  /// Returns the file that lists the runs that began in this run's folder: epsilon and delta of
-  /// each, one a line. A run whose folder is removed has still spent them.
+  /// Returns the path of the file that lists the runs that have begun in the folder of run number
+  /// `run`, with epsilon and delta of each, one per line. It remains if a run's folder is removed,
+  /// because the privacy cost of that run remains.
   std::filesystem::path begun_file(std::size_t run) const;
-  /// Notes in begun_file() that a run starts, began or resumes. Called in the run's process before
-  /// its first step. The line of a run that starts says so until the run has its folder, so that a
-  /// start that failed before does not count.
+  /// Records in begun_file() that a run is starting, has begun or resumes. Called in the run's
+  /// process before its first step. A line for a run that is starting is marked as such until the
+  /// run has its folder, so that a start that fails before does not count.
   void note_begun(std::size_t run, RunEvent event) const;
   void make_folder();
   void report(std::size_t run) const;

@@ -25,7 +25,7 @@ const ErrorBar* held_out(const RunResult& r) {
 
 std::string plain_text(double value) { return fmt::format("{:.4g}", value); }
 
-/// Returns the text as a field of a CSV file, in quotation marks if it needs them.
+/// Returns the text as a field of a CSV file, in quotation marks if it contains special characters.
 std::string field(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -47,8 +47,8 @@ std::size_t finished(const SweptCell& cell) {
       std::ranges::count_if(cell.runs, [](const SweptRun& r) { return r.result.has_value(); }));
 }
 
-/// Returns the largest finite value of a privacy parameter over a cell's finished runs; nullopt if
-/// there is none.
+/// Returns the largest finite value of epsilon or delta (`member`) over the finished runs of a
+/// combination of settings; nullopt if there is none.
 std::optional<double> largest(const SweptCell& cell, double RunResult::*member) {
   std::optional<double> most;
   for (const SweptRun& run : cell.runs)

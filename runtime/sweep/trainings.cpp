@@ -48,14 +48,15 @@ PlannedSpending from_json(const PlanJson& j) {
           .data_tag = j["data"]};
 }
 
-/// Moves the data of a prepared training back to memory that trainings share. They have their
-/// features now, which the next training must not compute from features again.
+/// Moves the data of a prepared training back into the memory that trainings share. They have been
+/// converted to features, and are marked so that the next training does not convert them again.
 void take_back(LoadedData& loaded, Experiment& e) {
   loaded.data = std::move(e.data);
   loaded.has_features = true;
 }
 
-/// Returns facts about the data of a training with this config, computed in this process.
+/// Returns the public properties of the data of a training with this config. Reads them in this
+/// process, not in a child process.
 DataFacts facts_here(const TrainConfig& asked, const SharedData& data) {
   Reporter silent(Reporter::Silent{});
   const std::shared_ptr<LoadedData> loaded = data.of(asked);
@@ -70,8 +71,8 @@ DataFacts facts_here(const TrainConfig& asked, const SharedData& data) {
   return facts;
 }
 
-/// Returns a code of the test rows, by which trainings of a tuning are scored; "" with held-out
-/// rows, which the code of the data covers.
+/// Returns an authentication code of the test rows on which the trainings of a tuning are scored.
+/// Returns "" if these are held-out rows, because the code of the whole data covers them.
 std::string scored_tag_of(const Experiment& e, const RandomKey& key) {
   if (e.split_key) return "";
   const Authenticator authenticator(key);
@@ -80,8 +81,8 @@ std::string scored_tag_of(const Experiment& e, const RandomKey& key) {
                   authenticator.block_tags(rows, static_cast<int>(e.config.threads)), "scored on");
 }
 
-/// Returns the planned privacy cost of each training, computed in this process. Each plan moves the
-/// data out of memory and back.
+/// Returns the planned privacy cost of each training, computed in this process, not in a child
+/// process. While a training is planned, the shared data are moved to it, and back afterwards.
 std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
                                        const SharedData& data, Reporter& reporter) {
   std::vector<PlannedSpending> all;

@@ -27,8 +27,8 @@ struct PlannedSpending {
   /// if the run has begun. "" without privacy, or if the plan depends on a noisy number of examples
   /// that is not released yet.
   std::string certificate;
-  /// Keyed hash of the training's data, under the key that the caller has given to the training
-  /// (KeysInUse); "" if it has given none.
+  /// Keyed hash of the training's data, with a key that the caller has chosen for it (KeysInUse);
+  /// "" without such a key.
   std::string data_tag = {};
 };
 
@@ -45,9 +45,10 @@ struct DataFacts {
 /// tuning share: those in this process and in its child processes.
 class SharedData {
  public:
-  /// While the object lives, bounds that an accountant computes in this process or in one that it
-  /// forks are known to all of them (SharedBounds), unless there is a store of bounds already.
-  /// Requires that no other thread uses an accountant, also of the destructor.
+  /// Makes the results (bounds) that an accountant computes in this process, or in a process that
+  /// it forks, known to all of these processes while this object exists (SharedBounds). Does
+  /// nothing if there is a store of bounds already. Requires that no other thread uses an
+  /// accountant while the constructor or the destructor runs.
   SharedData();
   ~SharedData();
   SharedData(const SharedData&) = delete;
@@ -82,8 +83,8 @@ class SharedData {
 bool may_use_cuda(const TrainConfig& config);
 
 /// Returns how many of the trainings with these configs run at the same time, at least 1. asked:
-/// the number that the user set; if it is 0, returns the number of CPU cores divided by the number
-/// of threads of a training, but at most 8 if a training may use a CUDA device.
+/// the number that the user set; 0 to choose it: the number of CPU cores divided by the number of
+/// threads per training, but at most 8 if a training may use a CUDA device.
 int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t asked);
 
 /// What happens to a run before its first step.
@@ -100,15 +101,15 @@ void train_in_child(const TrainConfig& config, const QueuedSignals& signals,
                     const std::function<void(RunEvent)>& observe = {});
 
 /// Returns whether the run in this folder has ended: it has a result, or it released the noisy
-/// number of its examples and then could not train within its budget.
+/// number of its examples and then found that its budget does not suffice to train.
 bool has_ended(const RunFolder& folder);
 /// Returns the status that a run's certificate states, such as finished; "" if there is no
 /// certificate.
 std::string certified_status(const RunFolder& folder);
 
-/// Locks the folder of a sweep or a tuning. If an earlier process of the sweep was killed, its
-/// child processes hold the lock until they have stored a checkpoint; this function waits for them.
-/// Throws Error if that takes too long.
+/// Locks the folder of a sweep or a tuning, so that no other process works in it. If an earlier
+/// process was killed, its child processes hold the lock until they have stored a checkpoint; the
+/// function waits for them. Throws Error if that takes too long.
 FolderLock lock_of_runs(const std::filesystem::path& folder, Reporter& reporter);
 
 /// Functions that train_all() calls for the trainings that it makes in child processes. A training
@@ -116,8 +117,8 @@ FolderLock lock_of_runs(const std::filesystem::path& folder, Reporter& reporter)
 /// is called in the child process.
 struct ChildWork {
   std::function<void(std::size_t number, const QueuedSignals&)> train;
-  /// Returns whether the training has ended: it is finished, or it could not train within its
-  /// budget. Called after the training's child process has exited, whatever its exit code was.
+  /// Returns whether the training has ended: it is finished, or its budget does not suffice to
+  /// train. Called after the training's child process has exited, with whatever exit code.
   std::function<bool(std::size_t number)> is_over;
   /// Called in the parent process for each training that has ended, e.g. to print its result.
   std::function<void(std::size_t number)> report;
@@ -132,10 +133,10 @@ struct EndOfTrainings {
 };
 
 /// Makes trainings in child processes, at most `at_once` at the same time. numbers: the trainings,
-/// identified as in `work`. After a signal or a failure starts no more trainings, and ends those in
-/// progress with a checkpoint. end: handles signals until the first child starts and after the last
-/// one has ended. In between it does not exist, because its thread must not live while processes
-/// are forked.
+/// by the numbers that the functions of `work` take. After a signal or a failure, starts no more
+/// trainings, and stops those in progress with a checkpoint. end: handles signals before the first
+/// child starts and after the last one has ended. In between it is destroyed, because no thread may
+/// exist when processes are forked.
 EndOfTrainings train_all(const std::vector<std::size_t>& numbers, int at_once,
                          const ChildWork& work, std::optional<EndOnSignal>& end);
 

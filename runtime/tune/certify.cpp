@@ -21,9 +21,9 @@ privacy::RunSpending stated(double epsilon, double delta) {
   return {.run = privacy::StatedRun{epsilon, delta}};
 }
 
-/// Returns the privacy that a candidate's training may spend: the releases in its planned
-/// certificate if these are fixed in advance and can be composed with others, otherwise the
-/// candidate's budget.
+/// Returns the privacy that a candidate's training may spend: its releases, if its planned
+/// certificate lists all of them, fixed in advance and of kinds that can be added up with others;
+/// otherwise the candidate's whole budget (epsilon, delta).
 privacy::RunSpending spending_of_training(const PlannedSpending& s, double epsilon, double delta) {
   privacy::RunSpending whole = stated(std::fmax(s.epsilon, epsilon), std::fmax(s.delta, delta));
   if (s.certificate.empty()) return whole;
@@ -55,8 +55,8 @@ privacy::RunSpending spending_of_score(const std::vector<PlannedSpending>& spend
   return {.run = scores};
 }
 
-/// Returns a text from the fields of a planned certificate on which spending depends; plans with
-/// equal texts spend the same.
+/// Returns a text with those fields of a planned certificate on which its privacy cost depends.
+/// Plans with equal texts have equal costs.
 std::string key_of(const PlannedSpending& s) {
   if (s.certificate.empty()) return {};
   const auto json = nlohmann::json::parse(s.certificate);

@@ -26,13 +26,13 @@ using ResultJson = nlohmann::ordered_json;
 
 constexpr const char* kTuned = "tuned";
 
-/// Names of the files in private/ that commands for a finished run read.
+/// Names of the files in private/ that other commands read if the run is finished.
 constexpr const char* kOwnersFiles[] = {"ledger", RunFolder::kMetrics, RunFolder::kEvaluation,
                                         "holdout-released"};
 
-/// Returns the lines of metrics.jsonl (`text`) with `epsilon`, that of the whole tuning: the
-/// guarantee for a value from the released training is never smaller, because the training was
-/// chosen among others. The training's own epsilon becomes the field `training_epsilon`.
+/// Returns the lines of metrics.jsonl (`text`) with the epsilon of the whole tuning in place of the
+/// training's own, which becomes the field `training_epsilon`. Every value of the released training
+/// has the guarantee of the whole tuning, because the training was chosen among others.
 std::string tuned_metrics(const std::string& text, double epsilon) {
   std::vector<MetricsRow> rows = decode_metrics(text);
   for (MetricsRow& row : rows) {

@@ -26,14 +26,14 @@ constexpr option_rows::Range kEta{
 constexpr option_rows::Range kMostRuns{
     .low = 0.0, .high = 131072.0, .text = "a whole number of 0 to 131072"};
 
-/// Settings that must be the same for all candidates, because the guarantee of the whole tuning or
-/// the data depend on them.
+/// Settings that must be the same for all candidates (combinations of settings), because the
+/// guarantee of the whole tuning, or the data, depend on them.
 constexpr std::string_view kCommon[] = {
     "epsilon", "delta", "accountant", "rng", "seed", "unsafe-diagnostics", "allow-weak-privacy",
     "preset",  "config"};
 
-/// A setting that a tuning refuses, because the tuning sets it itself or contradicts it, and the
-/// reason.
+/// A setting that must not be given to a tuning, and the reason: the tuning sets it itself, or the
+/// setting contradicts it.
 struct Refused {
   std::string_view key, why;
 };
@@ -64,9 +64,9 @@ void check_lists(const SettingLists& lists) {
   }
 }
 
-/// Throws InputError if a candidate has a setting that no tuning may have, or if settings that all
-/// candidates must share differ, whatever source they come from: flags, the file of --config, a
-/// method's table in it, or a preset.
+/// Throws InputError if a candidate has a setting that a tuning does not allow, or if candidates
+/// differ in a setting that must be the same for all. Covers all sources of settings: flags, the
+/// file of --config, a method's table in it, and presets.
 void check_resolved(const SettingLists& lists, const std::vector<SweepCell>& cells) {
   const TrainConfig usual;
   const TrainConfig& first = cells.front().config;

@@ -14,15 +14,15 @@ struct TuneFlags {
   std::string file;    ///< TOML file with settings, lists of settings and these keys
   double runs = 10.0;  ///< expected number of trainings, E[K]
   double eta = 0.0;    ///< form of the distribution of that number (privacy/stopping.hpp)
-  /// Maximum number of trainings; 0: chosen so large that it is reached with negligible
+  /// Maximum number of trainings. 0: a number so large that it is reached with negligible
   /// probability.
   std::int64_t most_runs = 0;
   std::string score;      ///< public, holdout, or "" to choose
   std::int64_t jobs = 0;  ///< maximum number of trainings at a time; 0 to choose
   bool dry_run = false;   ///< print the plan, train nothing
-  /// Difference in accuracy between two candidates (combinations of settings) that the noise of
-  /// their scores should not hide. The default is an assumption, not a measurement. Used only for
-  /// the advice that a dry run prints.
+  /// Difference in accuracy that is expected between two candidates (combinations of settings); the
+  /// noise of their scores should be smaller. Used only for the advice that a dry run prints. The
+  /// default is an assumption, not a measurement.
   double expected_spread = 0.02;
   std::string out;              ///< folder of the tuned run
   std::string resume;           ///< folder of a tuned run that is continued
@@ -83,10 +83,10 @@ TuneSettings tune_settings(const TuneRequest& request);
 std::vector<SweepCell> candidates_of(const TuneSettings& settings, double epsilon, double delta,
                                      std::vector<std::string>& notes);
 
-/// Adds the default lists of values to try to `settings`: for instance 0.5, 1 and 2 times the
-/// learning rate and the clipping norm. For a tuning without a setting that the user gave several
-/// values. base: config of a training with the user's settings. is_table: whether the data are a
-/// table. Throws InputError if the training method has no default lists.
+/// For a tuning for which the user gave no setting several values: adds default lists of values to
+/// `settings`, for instance 0.5, 1 and 2 times the learning rate and the clipping norm. base:
+/// config of a training with the user's settings. is_table: whether the data are a table. Throws
+/// InputError if the training method has no default lists.
 void add_default_grid(const TrainConfig& base, bool is_table, TuneSettings& settings);
 
 /// Returns whether at least one setting in the lists has several values.

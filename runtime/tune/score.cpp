@@ -7,7 +7,7 @@
 namespace cudp {
 namespace {
 
-/// Rank of a training that has no score: below all others.
+/// Score of a training that has none, e.g. because it could not train: lower than all others.
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
 Score ranked(std::string name, double value, bool less_is_better) {

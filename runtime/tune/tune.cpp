@@ -46,13 +46,13 @@ constexpr const char* kSettings = "tune.toml";
 constexpr const char* kPlan = "tuning.json";
 constexpr const char* kKey = "tuning-key";
 constexpr const char* kScores = "scores.json";
-/// Numbers from which the keys of a tuning are derived: 0 for the draw of the number of trainings,
-/// 1, 2, ... for the trainings, kSplitKey for the held-out rows, kCount for the noise on the number
-/// of examples.
+/// Numbers from which the keys of a tuning are derived (derived_key()), together with the tuning's
+/// key: 0 for the draw of the number of trainings, 1, 2, ... for the trainings, kSplitKey for the
+/// choice of held-out rows, kCount for the noise on the number of examples.
 constexpr std::uint64_t kSplitKey = std::uint64_t{1} << 63;
 constexpr std::uint64_t kCount = kSplitKey + 1;
-/// Settings on which the duration of a training depends only through its number of steps, or not at
-/// all. Candidates that differ in nothing else are timed together.
+/// Settings that have no effect on the time of a step. Candidates that differ only in these
+/// settings are timed together.
 constexpr std::string_view kNoTime[] = {"lr",           "clip",     "epochs",       "steps",
                                         "momentum",     "beta1",    "beta2",        "weight-decay",
                                         "schedule",     "final-lr", "warmup",       "decay-every",
@@ -64,8 +64,8 @@ constexpr double kTimedSeconds = 0.2;
 constexpr std::size_t kMaxTimed = 16;
 /// Name of the field in tuning.json with the noisy number of examples.
 constexpr const char* kNoisySize = "noisy_size";
-/// Name of the field in tuning.json with the TuningIdentity, which must not change when the tuning
-/// resumes.
+/// Name of the field in tuning.json with the TuningIdentity, the properties that must not change
+/// when the tuning is resumed.
 constexpr const char* kIdentity = "began_with";
 
 privacy::StoppingLaw law_of(const TuneFlags& flags) {

@@ -26,8 +26,8 @@ struct TunePlan {
   /// Privacy budget of each single training, and the guarantee of the whole tuning that follows
   /// from it.
   privacy::SelectionBudget budget;
-  /// Budget of the whole tuning that the user set; the epsilon and delta that are guaranteed do not
-  /// exceed it.
+  /// Budget of the whole tuning that the user set, an upper limit for the epsilon and delta that
+  /// are guaranteed.
   double epsilon = 0.0, delta = 0.0;
 };
 
@@ -43,18 +43,19 @@ struct TuneResult {
 /// candidate (combination of settings) that is drawn at random, and releases only the training with
 /// the best score; privacy/selection.hpp has the privacy bound.
 ///
-/// All random numbers follow from the tuning's key: the number of trainings, the candidates, the
-/// key of each training, and the key that decides which rows are held out, one for all trainings.
-/// So the result is a function of the key and the data, however often the tuning is interrupted and
-/// however many trainings run at a time. A private number of examples is released once, after the
-/// whole budget was charged and before candidates are planned. Folder of the run:
+/// All random numbers are derived from the tuning's key: the number of trainings, the candidates,
+/// the key of each training, and the key that decides which rows are held out, one for all
+/// trainings. So the result is a function of the key and the data, however often the tuning is
+/// interrupted and however many trainings run at a time. A private number of examples is released
+/// once, after the whole budget was charged and before candidates are planned. Files in the
+/// tuning's folder:
 ///
-///   release/            the released training's, with the guarantee of the whole tuning; until
-///                       the end a certificate of the charge alone
-///   private/tune.toml   settings      private/tuning.json   plan and charge, before any training
-///   private/tuning-key  the key, until the end
-///   private/runs/       all trainings
-///   private/scores.json their scores
+///  release/            the files of the released training, with the guarantee of the whole tuning;
+///                      before the end, only a certificate that the budget is charged
+///  private/tune.toml   settings      private/tuning.json   plan and charge, before any training
+///  private/tuning-key  the key, until the end
+///  private/runs/       all trainings
+///  private/scores.json their scores
 class Tune {
  public:
   /// Reads the request and, if it names the folder of an interrupted tuning, that tuning's files.
@@ -80,12 +81,12 @@ class Tune {
   const std::string& unit() const { return facts_.protected_unit; }
   /// Returns the number of public test rows; nullopt if candidates are scored on held-out rows.
   std::optional<std::size_t> public_test_rows() const;
-  /// Returns whether the number of examples is private and released once for all trainings. The
-  /// budgets of candidates then depend on that released number, and are 0 until run() or
-  /// plan_with_count() is called.
+  /// Returns whether the number of examples is private and released once for all trainings
+  /// together. If so, the budgets of candidates depend on the released number; they are 0 before
+  /// run() or plan_with_count().
   bool has_count() const { return count_.has_value(); }
-  /// Plans all candidates as if the noisy number of examples `examples` had been released, to show
-  /// the user such a plan. Releases nothing. Call after prepare(), and only if has_count().
+  /// Plans all candidates as if `examples` had been released as the noisy number of examples, to
+  /// show the plan to the user. Releases nothing. Call after prepare(), and only if has_count().
   void plan_with_count(double examples);
 
   /// Returns an estimate of the duration of the expected number of trainings [seconds], from
@@ -95,13 +96,13 @@ class Tune {
   std::optional<double> expected_seconds() const;
 
   /// Writes to disk that the budget of the whole tuning is spent, makes all trainings, and releases
-  /// the best one. Call after prepare(). end: handles signals until the first training starts; it
-  /// is then destroyed. Throws Error if a training fails or a signal interrupts the tuning.
-  /// Messages reveal nothing about the number of trainings, which is secret.
+  /// the best one. Call after prepare(). Throws Error if a training fails or a signal interrupts
+  /// the tuning. Messages reveal nothing about the number of trainings, which is secret. end:
+  /// handles signals until the first training starts, and is then destroyed.
   void run(std::optional<EndOnSignal>& end);
 
-  /// Reads the plan of a finished tuning from its folder; use it in place of prepare() and run().
-  /// Destroys the tuning's random key if it is still there because of a crash.
+  /// Reads the plan of a finished tuning from its folder. Call it instead of prepare() and run().
+  /// If a crash has left the tuning's random key there, destroys the key.
   void open_finished();
   /// Returns the result of the tuning: the released training, its settings and its score. Requires
   /// that the tuning is finished.
@@ -109,8 +110,8 @@ class Tune {
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
-  /// The random choices for one training of the tuning: which candidate is trained, and with which
-  /// key.
+  /// What is drawn at random for one training of the tuning: the candidate that is trained, and the
+  /// training's key.
   struct Drawn {
     std::size_t candidate = 0;
     SharedKey key;
@@ -118,15 +119,16 @@ class Tune {
   std::filesystem::path owner(const char* name) const { return folder_ / "private" / name; }
   RunFolder run_folder(std::size_t run) const;
   std::string metric() const;
-  /// Returns `config` with what all trainings of the tuning share: random keys, and the noisy
-  /// number of examples if it was released.
+  /// Returns `config` with everything that all trainings of the tuning share: the random keys and,
+  /// if it was released, the noisy number of examples.
   TrainConfig with_keys(TrainConfig config) const;
   /// Returns the data in memory that the trainings of all candidates share; null if they share no
   /// data.
   std::shared_ptr<LoadedData> data() const;
-  /// Returns whether one noisy number of examples can be released for all trainings together: if
-  /// their data are shared and the number is private, and no candidate's method counts that release
-  /// in its own proof (MethodEntry::counts_in_its_proof).
+  /// Returns whether one noisy number of examples can be released for all trainings together. This
+  /// requires that the trainings share their data, that the number is private, and that no
+  /// candidate's method covers the release of the number in its own proof
+  /// (MethodEntry::counts_in_its_proof).
   bool counts_once() const;
   void load_stored();
   /// Throws InputError if the interrupted tuning in the folder began with another budget, or with
@@ -153,9 +155,9 @@ class Tune {
   Drawn draw(std::size_t run) const;
   TrainConfig config_of(std::size_t run) const;
   void finish();
-  /// Throws BudgetError if a training of this tuning lost its random key and continued with another
-  /// one. Nothing is released then, and the whole budget counts as spent. number: number of
-  /// trainings.
+  /// Throws BudgetError if one of the first `number` trainings lost its random key and continued
+  /// with another one: the tuning's guarantee does not allow that, so nothing is released, and the
+  /// whole budget counts as spent.
   void check_keys(std::uint64_t number) const;
 
   TuneRequest request_;

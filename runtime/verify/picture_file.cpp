@@ -15,8 +15,8 @@ namespace {
 
 /// First bytes of a PNG file.
 constexpr std::string_view kSignature = "\x89PNG\r\n\x1a\n";
-/// Kinds of PNG chunks that a picture may have in addition to IHDR, IDAT and IEND, each at most
-/// once, with their maximum sizes [bytes]. They are too small to hide a text in.
+/// Kinds of PNG chunks that a picture may have, at most once each, in addition to IHDR, IDAT and
+/// IEND; and their maximum sizes [bytes], which are too small to hide a text.
 constexpr std::pair<std::string_view, std::size_t> kOthers[] = {
     {"PLTE", 768}, {"tRNS", 256}, {"bKGD", 6}, {"sBIT", 4}, {"gAMA", 4}, {"pHYs", 9}};
 /// Size of the content of IHDR, the chunk at the start of a PNG file that describes the picture

@@ -22,9 +22,9 @@ namespace {
 
 using FileJson = nlohmann::ordered_json;
 
-/// Formats a JSON text as the program writes it, without changing the order of keys; returns "" if
-/// the text is not JSON. A file with other bytes than the result contains more than the program
-/// writes.
+/// Returns the JSON in a text in the form in which the program writes it, with the same order of
+/// keys; "" if the text is not JSON. If a file differs from the result, it contains more than the
+/// program writes, e.g. other spaces.
 std::string written_json(const std::string& text) {
   const FileJson json = FileJson::parse(text, nullptr, false);
   if (json.is_discarded()) return "";
@@ -74,8 +74,8 @@ bool is_evaluation(const FileJson& json) {
   return true;
 }
 
-/// Returns what the program would write for the content of this file of release/; the text itself
-/// for files that other checks compare.
+/// Returns the text that the program would write for the content of a file in release/. For files
+/// that other checks compare, returns the text itself.
 std::string written(const std::string& name, const std::string& text, const ReleasedRun& run) {
   if (name == RunFolder::kEvaluation && !is_evaluation(FileJson::parse(text, nullptr, false)))
     return "";

@@ -62,8 +62,8 @@ std::string read_input(const fs::path& path) {
   }
 }
 
-/// Returns one line for each difference between the file's tensors and those of the network. extra:
-/// names of tensors that the file may have in addition.
+/// Returns the differences between the tensors in the file and those of the network, one line each.
+/// extra: names of tensors that the file may have in addition.
 std::vector<std::string> tensor_differences(const TensorFile& file, const Network& network,
                                             const std::set<std::string>& extra) {
   std::vector<std::string> wrong;
@@ -84,8 +84,8 @@ std::vector<std::string> tensor_differences(const TensorFile& file, const Networ
   return wrong;
 }
 
-/// Builds the network that the model's file describes. If the embedding is in another file, tries
-/// vector lengths until the tensors fit.
+/// Builds the network that the model's file describes. If the word vectors are in another file,
+/// their length is not known; then tries lengths until the tensors have the right shapes.
 Network network_of(const TensorFile& file, const fs::path& path) {
   const std::string source = path.string();
   const std::optional<ReleasedWords> words = released_words(file, path);
@@ -184,9 +184,9 @@ void check_sensitivity(const Network& network, const verify::StatedNumbers& c,
                       privacy::number(c.sensitivity));
 }
 
-/// Checks that the certificate names the setting by which private rows may have determined the
+/// Checks that the certificate states it if a setting allowed private rows to determine the
 /// vocabulary or the bounds of arrays. (Whether rows completed the schema of a table cannot be seen
-/// in it.)
+/// in the schema.)
 void check_private_inputs(bool has_words, const verify::Settings& settings,
                           const nlohmann::json& certificate, verify::Statement& s) {
   const auto set = [&](const char* key) {
@@ -344,8 +344,8 @@ bool states_rows(const nlohmann::json& certificate) {
   });
 }
 
-/// Checks that the certificate states no assumption about features if the model's inputs are bytes
-/// of images, and none about images if they are numbers.
+/// Checks the certificate's assumptions about the inputs against the model: it must state none
+/// about features if inputs are bytes of images, and none about images if inputs are numbers.
 void check_numbers(const ModelInputs& inputs, const nlohmann::json& certificate,
                    verify::Statement& s) {
   for (const auto& assumption : certificate.value("assumptions", nlohmann::json::array())) {

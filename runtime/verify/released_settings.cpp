@@ -28,7 +28,7 @@ bool is_of_this_program(const ReleasedRun& run) {
   return stated.value("version", "") == mine.version && stated.value("commit", "") == mine.commit;
 }
 
-/// Returns whether the name of the data set is that of a table file.
+/// Returns whether the name of the data set is the name of a table file.
 bool names_table(const std::string& dataset) {
   static constexpr std::string_view kEndings[] = {".csv",    ".tsv",    ".csv.gz",
                                                   ".tsv.gz", ".csv.xz", ".tsv.xz"};
@@ -43,10 +43,10 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Checks a settings file that another build wrote. written: what this program writes for the same
-/// settings. found: the file. Returns an error message for the first line of `found` that is not in
-/// `written`, or occurs more often; "" if there is none. Lines may be missing from the file,
-/// because settings differ between versions.
+/// Checks a settings file that another build of the program wrote. Returns an error message for the
+/// first line of `found`, the file, that is not in `written`, the lines that this program writes
+/// for the same settings; "" if there is none. Lines may be missing in the file, because settings
+/// differ between versions, but none may occur more often.
 std::string unknown_line(const std::string& written, const std::string& found) {
   std::vector<std::string> known = lines_of(written);
   for (const std::string& line : lines_of(found)) {

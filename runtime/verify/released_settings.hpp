@@ -7,10 +7,10 @@
 
 namespace cudp {
 
-/// Checks what the certificate states about the user's data against the settings. The number of
-/// rows must be private unless the settings declare it public; the certificate of a table must
-/// state the meaning of a row; test rows must be in a file of their own or held out. Returns one
-/// line for each difference.
+/// Compares what the certificate states about the user's data with the settings. Returns one line
+/// for each difference. The number of rows must be private unless the settings declare it public;
+/// the certificate of a table must state what a row is; test rows must be in a file of their own or
+/// held out.
 std::vector<std::string> data_differences(const ReleasedRun& run);
 
 /// Checks the run's config.toml: this program can read it, the settings are consistent, and the

@@ -38,8 +38,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Replaces the name of a file by its path in the data folder, if the name has no folder, or "./"
-/// alone, and the file exists there.
+/// Replaces the name of a file by its path in the data folder, if the file exists there and the
+/// name has no folder (other than "./").
 void find_file(std::string& name, const std::string& data_dir) {
   std::error_code ignored;
   const fs::path file(name);
@@ -104,9 +104,8 @@ class ReplayFolder {
   fs::path path_;
 };
 
-/// Makes the model of the replayed run available: if it is not a built-in one, writes its layers,
-/// which the model's file has as TOML, to a file in `folder`, and sets the config's model to that
-/// file.
+/// Sets the config's model for a replay. If it is not a built-in one, the layers are stored as TOML
+/// in the model's file; writes them to a file in `folder`, and sets the model to that file.
 void find_model(TrainConfig& c, const ReleasedRun& run, const fs::path& folder) {
   if (!c.model.ends_with(".toml")) return;
   const std::string source = run.model().string();
@@ -116,8 +115,8 @@ void find_model(TrainConfig& c, const ReleasedRun& run, const fs::path& folder) 
   c.model = model.string();
 }
 
-/// Returns whether a JSON pointer is equal to the pointer `entry`, or points to something inside of
-/// it.
+/// Returns whether a JSON pointer is equal to the pointer `entry` or points to a part of that
+/// entry.
 bool is_under(std::string_view pointer, std::string_view entry) {
   return pointer == entry || (pointer.starts_with(entry) && pointer[entry.size()] == '/');
 }
@@ -130,9 +129,9 @@ std::string value_at(const Json& certificate, const std::string& pointer) {
   return text;
 }
 
-/// Makes a replay of the released training of a tuning divide its budget as that training did, in
-/// which the noisy number of examples had a part of the tuning's budget. Does nothing for other
-/// runs.
+/// For the replay of the released training of a tuning: makes it divide its budget as that training
+/// did, in which the noisy number of examples had a part of the tuning's budget. Does nothing for
+/// other runs.
 void share_count(const privacy::Certificate& stated, TrainConfig& config) {
   if (!stated.tuning || !stated.tuning->count) return;
   config.of<KeysInUse>().count =
@@ -141,8 +140,9 @@ void share_count(const privacy::Certificate& stated, TrainConfig& config) {
                  .value = {}};
 }
 
-/// Returns the certificate of a replay in a form that can be compared: the replay makes the
-/// released training alone, so the stated selection among trainings is added.
+/// Returns the certificate of a replay in a form that can be compared with that of the run. For a
+/// tuning, the replay makes only the released training, so the run's statements about the selection
+/// among trainings are added.
 std::string as_selected(const privacy::Certificate& stated, const std::string& replay) {
   if (!stated.tuning) return replay;
   privacy::Certificate c = privacy::read_certificate(replay);

@@ -11,7 +11,7 @@
 
 namespace cudp {
 
-/// Settings for a replay: training a released run again, to compare its certificate.
+/// Settings of a replay, which trains a released run again and compares the certificates of both.
 struct ReplaySettings {
   std::filesystem::path folder;  ///< folder for the files of the replay; must not exist
   std::string data_dir;  ///< folder in which the data files of the run's settings are searched
@@ -22,15 +22,15 @@ struct ReplaySettings {
   std::int64_t threads = 0;
 };
 
-/// Result of a replay (training a released run again): what was found when it was checked.
+/// Result of a replay, which trains a released run again: what its checks have found.
 struct ReplayVerdict {
   verify::Verdict transcript;  ///< result of checking the replay against its own certificate
   /// Differences between the certificates of run and replay in fields that should be equal.
   std::vector<std::string> differences;
   std::int64_t seed = 0;  ///< seed from which the replay's random key was derived
-  /// Whether the number of training examples is private. The number of releases in the replay must
-  /// then not be shown: it depends on a noisy number of examples whose noise follows from the seed,
-  /// so it would reveal something about the true number.
+  /// Whether the number of training examples is private. If so, the number of releases in the
+  /// replay must not be shown: it depends on a noisy number of examples, and the noise is known,
+  /// because it follows from the seed.
   bool size_is_private = false;
 };
 
