@@ -44,10 +44,10 @@ struct AuditResult {
   double delta = 0.0;
   std::uint64_t members = 0;  ///< number of canaries that were in the training set
   privacy::Guesses guesses;
-  /// Lower bounds on epsilon at the certificate's delta that follow from the guesses. any: valid
-  /// for every mechanism. gaussian: valid for a mechanism with the trade-off curve of Gaussian
-  /// noise. own: valid for the run's own releases with an unknown noise multiplier; nullopt if
-  /// their trade-off curve is not known.
+  /// Lower bounds on epsilon, at the certificate's delta, that follow from the attacker's guesses.
+  /// They differ in what they assume about the mechanism. any: nothing. gaussian: that its
+  /// trade-off curve is that of Gaussian noise. own: that it makes the run's own releases, with an
+  /// unknown noise multiplier; nullopt if their trade-off curve is not known.
   double any = 0.0;
   double gaussian = 0.0;
   std::optional<double> own;

@@ -21,8 +21,9 @@ void write_atomically(const std::filesystem::path& path, std::string_view conten
 /// publish() is called, or not at all.
 class StagedFile {
  public:
-  /// path: path of the complete file. mode: its permissions. Throws Error, with the system's
-  /// reason, if the temporary file cannot be created.
+  /// Creates the temporary file into which the content is written. path: path of the complete file.
+  /// mode: its permissions. Throws Error, with the system's reason, if the temporary file cannot be
+  /// created.
   explicit StagedFile(std::filesystem::path path, unsigned mode = 0644);
   ~StagedFile();  ///< Removes the temporary file, unless publish() was called.
   StagedFile(const StagedFile&) = delete;

@@ -54,7 +54,8 @@ class QueuedSignals {
 /// a thread, so processes must be forked before it is made.
 class EndOnSignal {
  public:
-  /// line: text that is printed on stderr when a signal ends the process, without a line break.
+  /// Starts to handle interrupt signals. line: text that is printed on stderr when a signal ends
+  /// the process, without a line break.
   explicit EndOnSignal(const std::string& line);
   ~EndOnSignal();
   EndOnSignal(const EndOnSignal&) = delete;

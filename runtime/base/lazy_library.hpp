@@ -20,9 +20,9 @@ class LazyLibrary {
     }
   };
 
-  /// of: first word of error messages, such as "CUDA". name: file name of the library. scope: flag
-  /// for dlopen(); RTLD_GLOBAL if the library itself opens other libraries that use its symbols.
-  /// Throws Error if the dynamic loader does not find `name`.
+  /// Opens the library. Throws Error if the dynamic loader does not find it. of: first word of
+  /// error messages, such as "CUDA". name: file name of the library. scope: flag for dlopen();
+  /// RTLD_GLOBAL if the library itself opens other libraries that use its symbols.
   LazyLibrary(std::string of, std::string name, int scope = RTLD_LOCAL)
       : of_(std::move(of)),
         name_(std::move(name)),

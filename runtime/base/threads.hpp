@@ -13,8 +13,8 @@ namespace cudp {
 /// threads, results do not depend on it either.
 class ThreadTeam {
  public:
-  /// threads: number of threads, including the calling one; 0: one for each core available to this
-  /// process.
+  /// Makes a team. threads: number of threads, including the calling one; 0: one for each core
+  /// available to this process.
   explicit ThreadTeam(int threads);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;

@@ -107,9 +107,9 @@ void check_uses(const AccountantFlags& o) {
                      " steps of an epoch, found " + std::to_string(*o.uses));
 }
 
-/// Checks the flags used with --sampling allocation (each example is in a fixed number of random
-/// steps of an epoch), and computes --steps-per-epoch from --examples and --batch if these are
-/// given. Throws InputError.
+/// Checks the flags that belong to random allocation (--sampling allocation: each example is in a
+/// fixed number of random steps of an epoch), and throws InputError if they are not valid. Computes
+/// --steps-per-epoch if --examples and --batch are given.
 void fill_in_epoch(AccountantFlags& o) {
   const std::string with = "--sampling allocation";
   unused(with, "--q", o.q, "--n", o.n, "--interval", o.interval);

@@ -18,8 +18,8 @@ class ColumnFacts {
  public:
   static constexpr std::size_t kMaxTexts = 1000;
 
-  /// date_format: format of the dates in the column, if it is known to have dates. If empty,
-  /// several common date formats are tried.
+  /// Makes statistics of no cells. date_format: format of the dates in the column, if it is known
+  /// to have dates; if empty, several common date formats are tried.
   explicit ColumnFacts(const std::string& date_format = {});
 
   void add_missing() { ++missing_; }

@@ -40,9 +40,9 @@ struct HeldOut {
 /// rows and rows held out for testing.
 class HoldOutSplitter {
  public:
-  /// train, held: collect the training rows and the held-out rows. Requires that both are empty and
-  /// were constructed with the number of rows that they will get. draws: decides which rows are
-  /// held out.
+  /// Makes a splitter that has read no rows. draws: decides which rows are held out. train, held:
+  /// collect the training rows and the held-out rows. Requires that both are empty and were
+  /// constructed with the number of rows that they will get.
   HoldOutSplitter(HoldOutDraws draws, KeptRange train, KeptRange held);
 
   /// Splits the next block of the table's rows. used: rows that the training uses, in the order of

@@ -20,9 +20,10 @@ void record_range(Dataset& part, Share share, std::size_t whole);
 /// data set is read block by block. Drops all others.
 class KeptRange {
  public:
-  /// empty: a data set without examples that has the shape and kind of features of the data to
-  /// collect, perhaps with memory reserved. share: the rank whose examples are collected. whole:
-  /// number of examples that will be passed to take(); unused if there is only one rank.
+  /// Makes an object that keeps the features of the collected examples in memory. empty: a data set
+  /// without examples that has the shape and kind of features of the data to collect, perhaps with
+  /// memory reserved. share: the rank whose examples are collected. whole: number of examples that
+  /// will be passed to take(); unused if there is only one rank.
   KeptRange(Dataset empty, Share share, std::uint64_t whole);
   /// Makes an object that writes the features of the collected examples to the file `to` instead of
   /// keeping them in memory. empty: a data set without examples, with the shape and kind of

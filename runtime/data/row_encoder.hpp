@@ -16,10 +16,11 @@ namespace cudp {
 /// form of sparse rows, or word ids if the schema has a text column.
 class RowEncoder {
  public:
-  /// schema: a complete schema. texts: tokenizer and vocabulary if the schema has a text column,
-  /// else null. Both must outlive the encoder. malformed: whether cells that the schema does not
-  /// allow are errors or count as missing. scoring: whether rows are scored with a trained model;
-  /// error messages then recommend other options.
+  /// Makes an encoder for the rows of a table. schema: the table's schema; must be complete. texts:
+  /// tokenizer and vocabulary if the schema has a text column, else null. Both must outlive the
+  /// encoder. malformed: whether cells that the schema does not allow are errors or count as
+  /// missing. scoring: whether rows are scored with a trained model; error messages then recommend
+  /// other options.
   explicit RowEncoder(const TableSchema& schema, const TextCoder* texts = nullptr,
                       Malformed malformed = Malformed::refuse, bool scoring = false);
 

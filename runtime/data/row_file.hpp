@@ -42,11 +42,11 @@ FileDescriptor unnamed_file(const std::filesystem::path& folder, const std::stri
 /// copy.
 class RowFile {
  public:
-  /// name: name of the file, for messages. first_byte: offset of the first row in the file [bytes].
-  /// row_bytes, rows: size of a row, and number of rows. is_unnamed: whether the file has no name
-  /// yet, so that link_to() can give it one. folder_for_copies: folder on whose disk files with
-  /// copies of rows may be made; empty: none. Throws InputError if the file is too short, Error if
-  /// it cannot be mapped.
+  /// Maps a file of rows into memory. name: name of the file, for messages. first_byte: offset of
+  /// the first row in the file [bytes]. row_bytes, rows: size of a row, and number of rows.
+  /// is_unnamed: whether the file has no name yet, so that link_to() can give it one.
+  /// folder_for_copies: folder on whose disk files with copies of rows may be made; empty: none.
+  /// Throws InputError if the file is too short, Error if it cannot be mapped.
   RowFile(std::string name, FileDescriptor file, std::uint64_t first_byte, std::size_t row_bytes,
           std::size_t rows, bool is_unnamed = false, std::filesystem::path folder_for_copies = {});
   ~RowFile();
@@ -128,8 +128,9 @@ std::shared_ptr<const RowFile> make_empty_rows(const std::filesystem::path& fold
 /// when the program ends, even by a crash, unless RowFile::link_to gave it a name.
 class RowFileWriter {
  public:
-  /// folder: folder on whose disk the file is made. data: name of the data set, for messages.
-  /// Throws Error if no file can be made there. row_bytes: size of a row.
+  /// Makes an empty file without a name. folder: folder on whose disk the file is made. data: name
+  /// of the data set, for messages. row_bytes: size of a row. Throws Error if no file can be made
+  /// there.
   RowFileWriter(const std::filesystem::path& folder, std::string data, std::size_t row_bytes);
 
   const std::filesystem::path& folder() const { return folder_; }

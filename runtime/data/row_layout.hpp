@@ -58,8 +58,8 @@ inline std::uint32_t code_of(const CodedRows& rows, const std::uint8_t* row, int
 /// and the codes, and then call finish().
 class RowWriter {
  public:
-  /// row: memory for the row, [layout.row_bytes()], which is written. The layout must outlive the
-  /// writer.
+  /// Starts to write one row. row: memory for the row, [layout.row_bytes()]. The layout must
+  /// outlive the writer.
   RowWriter(const RowLayout& layout, std::uint8_t* row);
   /// Appends the number x. Throws Error if it is not finite, or if the row has all its numbers.
   void number(float x);

@@ -79,8 +79,9 @@ enum class UnlistedColumns {
 /// not text: binary, or UTF-16.
 class TableRows {
  public:
-  /// faults: receives errors in rows if `malformed` is `refuse`. label, unit, others: which columns
-  /// the file may lack or have in addition. reader, schema and faults must outlive this object.
+  /// Reads the table's header. faults: receives errors in rows if `malformed` is `refuse`. label,
+  /// unit, others: which columns the file may lack or have in addition. reader, schema and faults
+  /// must outlive this object.
   TableRows(ByteReader& reader, const TableSchema& schema, TableFaults& faults,
             Malformed malformed = Malformed::refuse, LabelColumn label = LabelColumn::required,
             UnitColumn unit = UnitColumn::required,

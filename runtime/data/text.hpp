@@ -33,8 +33,8 @@ struct TextCoder {
 /// as words. A text may be empty. The ids of a text do not depend on other texts.
 class TextEncoder {
  public:
-  /// coder: tokenizer, vocabulary and options with which texts are converted; must outlive the
-  /// encoder.
+  /// Makes an encoder. coder: tokenizer, vocabulary and options with which texts are converted;
+  /// must outlive the encoder.
   explicit TextEncoder(const TextCoder& coder) : coder_(coder) {}
 
   /// Appends the text's word ids and its number of words to `to`, but no label.

@@ -39,9 +39,9 @@ struct CanaryFacts {
 /// that is not audited, there are no canaries.
 class Canaries {
  public:
-  /// tap: settings of the audit, which name the canaries' parameters; null without an audit. Keeps
-  /// `tap` and a reference to `network`. Throws Error if the network does not have one of these
-  /// parameters.
+  /// Makes the canaries that the settings of an audit describe. tap: these settings, which name the
+  /// canaries' parameters; null without an audit. Keeps `tap` and a reference to `network`. Throws
+  /// Error if the network does not have one of these parameters.
   Canaries(const Network& network, const AuditTap* tap);
 
   /// Makes the last examples of a training set of `examples` examples the canaries. Throws Error if

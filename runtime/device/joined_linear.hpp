@@ -13,9 +13,9 @@ namespace cudp {
 /// integer multiple of the same power of two.
 class JoinedLinearEngine final : public LinearEngine {
  public:
-  /// mine: engine for this rank's examples. max_examples: upper bound on the number of examples of
-  /// all ranks together; must be the one with which `mine` was made. ranks: must outlive the
-  /// engine.
+  /// Makes an engine for all ranks. mine: engine for this rank's examples. max_examples: upper
+  /// bound on the number of examples of all ranks together; must be the one with which `mine` was
+  /// made. ranks: must outlive the engine.
   JoinedLinearEngine(std::unique_ptr<LinearEngine> mine, double max_examples, Ranks& ranks)
       : mine_(std::move(mine)), max_examples_(max_examples), ranks_(ranks) {}
 

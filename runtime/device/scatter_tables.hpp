@@ -27,7 +27,8 @@ class FourierTables {
 /// features agree.
 class ScatterBank {
  public:
-  /// height, width: size of the images [pixels]. Throws std::invalid_argument if one is below 4.
+  /// Computes the tables for images of height x width pixels. Throws std::invalid_argument if one
+  /// of the two is below 4.
   ScatterBank(int height, int width);
   ScatterBank(const ScatterBank&) = delete;
   ScatterBank& operator=(const ScatterBank&) = delete;

@@ -18,7 +18,8 @@ namespace cudp {
 /// a listing of the folder (e.g. in a backup) cannot be used to test guesses about the data.
 class FeatureCache {
  public:
-  /// folder: folder of the cache, created by the first write(); an empty path disables the cache.
+  /// Makes a cache in a folder, which is created by the first write(). An empty path disables the
+  /// cache.
   explicit FeatureCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   /// Returns the cached features for `key`, a text that identifies the data and the settings from

@@ -57,7 +57,7 @@ struct GaussianRelease {
   Stream purpose;
   std::uint64_t step;
   double grid;  ///< g, a power of two; every sum is an integer multiple of it [unit of the sums]
-  /// sigma, standard deviation of the noise [unit of the sums]; sigma / g is in [2^16, 2^40].
+  /// Standard deviation sigma of the noise [unit of the sums]; sigma / g is in [2^16, 2^40].
   double noise_std;
   /// L2 sensitivity of the sums: their largest change if one example is added or removed [unit of
   /// the sums].
@@ -92,10 +92,10 @@ class ReleaseObserver;  // release_observer.hpp
 /// the released values to this gate's release observer.
 class Gate {
  public:
-  /// authority: approves or refuses each release. release_observer: receives released values; may
-  /// be null. Both must outlive the gate. generator, key: generator of random numbers and its key,
-  /// from which noise is drawn. earlier: values that the run released before it was interrupted,
-  /// with which listed() begins.
+  /// Makes a gate. authority: approves or refuses each release. release_observer: receives released
+  /// values; may be null. Both must outlive the gate. generator, key: generator of random numbers
+  /// and its key, from which noise is drawn. earlier: values that the run released before it was
+  /// interrupted, with which listed() begins.
   Gate(Generator generator, SharedKey key, ReleaseAuthority& authority,
        std::vector<privacy::NoisyValue> earlier = {}, ReleaseObserver* release_observer = nullptr);
   Gate(const Gate&) = delete;

@@ -30,9 +30,9 @@ class PrivacyBudget : public ReleaseAuthority {
   /// Callback that writes the ledger to disk. The write must be complete when it returns.
   using Save = std::function<void(const privacy::Ledger&)>;
 
-  /// ledger: the charges so far. save: writes the ledger to disk. used_charges: the releases
-  /// without an index that were made so far. Throws std::invalid_argument if the ledger has spent
-  /// more than its budget.
+  /// Makes the budget of a run that has made the charges in `ledger`. save: writes the ledger to
+  /// disk. used_charges: the releases without an index that were made so far. Throws
+  /// std::invalid_argument if the ledger has spent more than its budget.
   PrivacyBudget(privacy::Ledger ledger, Save save, std::vector<UsedCharge> used_charges = {});
 
   /// Replaces the ledger by `ledger`, and writes it to disk. `ledger` must be the current ledger

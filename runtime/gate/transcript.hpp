@@ -35,9 +35,9 @@ class TranscriptMemory {
 /// to check (privacy/verify/checker.hpp).
 class Transcript : public SecretObserver {
  public:
-  /// key: proves that the run is seeded. file: an open file descriptor, to which all records are
-  /// appended. It must stay open as long as this object lives, and no other user may be able to
-  /// read the file.
+  /// Starts a transcript. key: proves that the run is seeded. file: an open file descriptor, to
+  /// which all records are appended. It must stay open as long as this object exists, and no other
+  /// user may be able to read the file.
   Transcript(const SeededKey& key, int file) : SecretObserver(key), file_(file) {}
 
   void on_record(const transcript::Record& record) override;

@@ -19,12 +19,12 @@ struct AdpSgdOptions {
   /// alpha_t^2 = sqrt(b_0^2 + t C) (adp_noise()).
   double noise_growth = 1e-4;
   Calibration calibration = Calibration::accountant;
-  /// b_0^2: the learning rate of step t is divided by b_t, and this is the initial value of b_t^2.
+  /// Initial value b_0^2 of b_t^2; the learning rate of step t is divided by b_t.
   double adaptive_start = 20.0;
-  /// beta: step t increases b_t^2 by beta times the squared norm of its noisy gradient, but at
-  /// least by nu (adaptive_min).
+  /// The paper's beta: step t increases b_t^2 by beta times the squared norm of its noisy gradient,
+  /// but at least by nu (adaptive_min).
   double adaptive_weight = 1.0;
-  /// nu: minimum by which a step increases b_t^2. The learning rate is divided by b_t.
+  /// The paper's nu: minimum by which a step increases b_t^2. The learning rate is divided by b_t.
   double adaptive_min = 1e-5;
 };
 

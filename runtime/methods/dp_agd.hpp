@@ -27,12 +27,12 @@ struct DpAgdSettings {
   double l2 = 0.001;           ///< lambda, weight of the regulariser
   SelectionNoise selection = SelectionNoise::gumbel;
 
-  /// m: number of step sizes among which a noisy choice is made. One of them is 0.
+  /// Number m of step sizes among which a noisy choice is made. One of them is 0.
   int step_sizes = 20;
   double first_largest = 2.0;  ///< alpha_max, largest step size, in the first iteration
   int window = 10;             ///< tau, number of steps after which alpha_max is set again
-  /// eta: after every tau steps (`window`), alpha_max, the largest step size on offer, becomes (1 +
-  /// eta) times the largest step size that was chosen in them.
+  /// The paper's eta: after every tau steps (`window`), alpha_max, the largest step size on offer,
+  /// becomes (1 + eta) times the largest step size that was chosen in them.
   double window_growth = 0.1;
   /// Factor by which alpha_max, the largest step size, is multiplied whenever no step size reduces
   /// the objective; 1 in the paper.
@@ -80,10 +80,10 @@ struct DpAgdState {
 /// by sampling.
 class DpAgd {
  public:
-  /// settings: parameters of the method. engine: computes the sums over the data. examples: number
-  /// N of examples, noisy if it is private. gate: charges releases and adds noise. The random
-  /// streams are selected by the index of the release (noise) and of the iteration (batches), so a
-  /// repeated iteration repeats its releases exactly.
+  /// Makes the algorithm. settings: its parameters. engine: computes the sums over the data.
+  /// examples: number N of examples, noisy if it is private. gate: charges releases and adds noise.
+  /// The random streams are selected by the index of the release (noise) and of the iteration
+  /// (batches), so a repeated iteration repeats its releases exactly.
   DpAgd(const DpAgdSettings& settings, LinearEngine& engine, double examples, Gate& gate);
 
   DpAgdState begin(std::vector<float> w) const;

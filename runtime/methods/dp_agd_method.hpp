@@ -94,7 +94,7 @@ class DpAgdMethod final : public Method {
 
   MethodContext context_;
   privacy::Budget budget_;
-  /// k^2, where k is the maximum number of examples of a unit of privacy. A release with zCDP cost
+  /// Square k^2 of the maximum number k of examples of a unit of privacy. A release with zCDP cost
   /// rho for neighbours that differ by a unit costs rho / k^2 for neighbours that differ by one
   /// example.
   double square_;

@@ -13,15 +13,15 @@ namespace cudp {
 /// Options of method DPIS: DP-SGD with importance sampling, i.e. examples with larger gradients are
 /// drawn more often (Wei et al. 2022). Symbols are those of the paper.
 struct DpisOptions {
-  /// k: ratio of the number of candidates to the batch size. About k times the batch size of
+  /// Ratio k of the number of candidates to the batch size. About k times the batch size of
   /// examples are drawn as candidates, with probabilities from their older gradient norms; each is
   /// then accepted or rejected by its current norm.
   double multiple = 5.0;
-  /// g_L / C: smallest gradient norm that sampling probabilities use, as a fraction of the clipping
-  /// norm C. An example with a smaller norm is drawn as if it had this one.
+  /// Smallest gradient norm that sampling probabilities use, as a fraction of the clipping norm:
+  /// g_L / C. An example with a smaller norm is drawn as if it had this one.
   double floor = 0.01;
-  /// sigma_K / N~: standard deviation of the noise on the sum of gradient norms, as a fraction of
-  /// the clipping norm times the number N~ of examples.
+  /// Standard deviation of the noise on the sum of gradient norms, as a fraction of the clipping
+  /// norm times the number N~ of examples: sigma_K / N~.
   double total_noise = 0.02;
   /// Fraction of the epochs, counted from the first, for which the noise is chosen as if all
   /// gradients in later epochs had norm C (the worst case). In the other epochs it is chosen as if
@@ -82,12 +82,12 @@ class Dpis final : public EngineMethod {
   /// Returns the parameters of the epoch that prepare() was last called for.
   const DpisEpoch& epoch() const { return epoch_; }
   ImportanceRule rule() const;
-  /// q_e = b C / K~, an upper bound on the probability with which an example is in a batch of this
-  /// epoch. b: expected batch size; C: clipping norm; K~: noisy sum of all gradient norms.
+  /// Returns q_e = b C / K~, an upper bound on the probability with which an example is in a batch
+  /// of this epoch. b: expected batch size; C: clipping norm; K~: noisy sum of all gradient norms.
   double rate() const;
-  /// s_e = sigma_G C N~ / K~, noise multiplier of this epoch's steps, which sum gradients of norm
-  /// 1. sigma_G: noise multiplier for sums of norm C; N~: number of examples; K~: noisy sum of all
-  /// gradient norms.
+  /// Returns s_e = sigma_G C N~ / K~, the noise multiplier of this epoch's steps, which sum
+  /// gradients of norm 1. sigma_G: noise multiplier for sums of norm C; N~: number of examples; K~:
+  /// noisy sum of all gradient norms.
   double noise_multiplier() const;
 
  protected:

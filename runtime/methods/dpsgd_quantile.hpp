@@ -11,11 +11,11 @@ namespace cudp {
 /// Options of method dpsgd-quantile: DP-SGD whose clipping norm follows a quantile of the
 /// gradients' norms (Andrew et al. 2021). Symbols are those of the paper.
 struct QuantileOptions {
-  /// gamma: the clipping norm follows the gamma-quantile of the gradients' norms.
+  /// The paper's gamma: the clipping norm follows the gamma-quantile of the gradients' norms.
   double target = 0.5;
   double lr = 0.2;  ///< eta_C, learning rate of the logarithm of the clipping norm C
-  /// s: fraction of the privacy cost, as 1 / sigma^2, that is spent on the noisy count of unclipped
-  /// gradients. The sum of gradients gets 1 - s.
+  /// Fraction s of the privacy cost, measured as 1 / sigma^2, that is spent on the noisy count of
+  /// unclipped gradients. The sum of gradients gets 1 - s.
   double noise_share = 0.01;
   double min_clip = 1e-3;  ///< public lower bound of C; max_clip is the upper one
   double max_clip = 1e3;
@@ -63,7 +63,7 @@ class DpSgdQuantile final : public EngineMethod {
 
   double clip_norm() const { return clip_norm_; }  ///< C_t, clipping norm of the next step
   double gradient_noise_multiplier() const;  ///< z_g, noise multiplier of the sum of gradients
-  /// sigma_b, standard deviation of the noise on the count of unclipped gradients.
+  /// Returns sigma_b, the standard deviation of the noise on the count of unclipped gradients.
   double count_noise() const;
 
  protected:

@@ -69,7 +69,7 @@ struct PrivacyPlan {
   /// Sensitivity of a sum to one example: clip_norm plus the effect of rounding. The noise is a
   /// multiple of it (noise_multiplier).
   double sensitivity = 0.0;
-  /// sigma: standard deviation of the noise / sensitivity, for steps with scale 1.
+  /// Noise multiplier sigma: standard deviation of the noise / sensitivity, for steps with scale 1.
   double noise_multiplier = 0.0;
   /// Factors on the noise multiplier: consecutive spans of steps with the same factor (scale), the
   /// last of which ends at `steps`. Empty if all steps have scale 1. Fixed before training starts,

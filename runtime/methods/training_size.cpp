@@ -38,10 +38,10 @@ double TrainingSize::max_examples(double failure) const {
 }
 
 /// Returns the standard deviation of the noise on the number of examples: s = 10 u
-/// sqrt(ln(1/delta)) / epsilon, at least kMinNoise. u (unit_rows): largest change of the number by
-/// one unit of privacy. This costs about 1/50 of the budget: (epsilon, delta) allows zCDP with rho
-/// of about epsilon^2 / (4 ln(1/delta)), and this release has rho = u^2 / (2 s^2) = epsilon^2 /
-/// (200 ln(1/delta)).
+/// sqrt(ln(1/delta)) / epsilon, at least kMinNoise, where u (unit_rows) is the largest change of
+/// the number by one unit of privacy. It is chosen so that the release costs about 1/50 of the
+/// budget: (epsilon, delta) allows zCDP with rho of about epsilon^2 / (4 ln(1/delta)), and the
+/// release has rho = u^2 / (2 s^2) = epsilon^2 / (200 ln(1/delta)).
 double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows) {
   return std::fmax(kMinNoise,
                    10.0 * static_cast<double>(unit_rows) * std::sqrt(-std::log(delta)) / epsilon);

@@ -35,8 +35,8 @@ namespace {
 /// function.
 class PythonCaller final : public RunCaller {
  public:
-  /// on_row: Python function that is called with each public line of metrics, as JSON; or None. It
-  /// must outlive this object.
+  /// Makes the callbacks. on_row: Python function that is called with each public line of metrics,
+  /// as JSON; or None. It must outlive this object.
   explicit PythonCaller(nb::handle on_row) : on_row_(on_row) {}
 
   bool interrupts() override {

@@ -22,10 +22,10 @@ struct PrecisionRecallPoint {
   double precision = 0.0;
 };
 
-/// Confusion counts of two classes at a threshold on the probability of the second class. Examples
+/// Confusion counts of two classes at a threshold on the probability of the second class: examples
 /// whose probability reaches the threshold are predicted positive, the others negative. An example
-/// without a probability counts as wrong: as a false negative or a false positive. Ratios with
-/// denominator 0 are NaN.
+/// without a probability (NaN) counts as an error: a false negative or a false positive. Ratios
+/// with denominator 0 are NaN.
 struct ThresholdCounts {
   double threshold = 0.0;
   std::uint64_t true_positives = 0;
@@ -61,18 +61,18 @@ struct Evaluation {
 
   double accuracy = 0.0;
   double mean_loss = 0.0;  ///< mean of the network's loss: log loss, or hinge loss
-  /// majority_baseline: accuracy of always predicting the most frequent class of the examples.
-  /// majority_class: index of that class (the first of several equally frequent ones).
+  /// Result of always predicting the most frequent class of the examples. majority_baseline: its
+  /// accuracy. majority_class: index of that class (the first of several equally frequent ones).
   double majority_baseline = 0.0;
   int majority_class = 0;
   /// Log loss of a model that always predicts the frequencies of the classes in the test set; NaN
   /// for hinge loss.
   double log_loss_of_class_shares = 0.0;
   double balanced_accuracy = 0.0;  ///< mean recall over the classes that occur
-  /// Area under the ROC curve; ties count half. Two classes: of the second class's score. More
-  /// classes: the mean of one-vs-rest AUCs, over the classes with positive and negative examples. A
-  /// NaN score counts as ranked wrongly against every example of the other kind. NaN if there are
-  /// more than kMaxScores scores.
+  /// Area under the ROC curve; ties count half. NaN if there are more than kMaxScores scores. Two
+  /// classes: AUC of the second class's score. More classes: the mean of the AUCs of each class
+  /// against all others, over the classes for which it is defined. A NaN score counts as ranked
+  /// wrongly against every example of the other kind.
   double auc = 0.0;
   /// Average precision: the sum over distinct scores, in descending order, of the precision at that
   /// score times the increase of recall. For two classes: of the second class. For more: the mean
@@ -141,9 +141,10 @@ struct Evaluation {
 /// everything else.
 class Evaluator {
  public:
-  /// outputs: number of the network's outputs. bounds: bounds of a regression target. threshold:
-  /// probability from which the second of two classes is predicted; if empty, the more probable
-  /// class is predicted. A threshold requires two classes and a loss that gives probabilities.
+  /// Makes an evaluator of no predictions. outputs: number of the network's outputs. bounds: bounds
+  /// of a regression target. threshold: probability from which the second of two classes is
+  /// predicted; if empty, the more probable class is predicted. A threshold requires two classes
+  /// and a loss that gives probabilities.
   Evaluator(Loss loss, int outputs, const TargetBounds& bounds = {},
             std::optional<double> threshold = {});
 

@@ -29,8 +29,9 @@ struct PredictionFormat {
 /// regression model's prediction is a number in the target's unit, within its bounds.
 class PredictionWriter {
  public:
-  /// threads: number of threads that format lines; 0 for all cores. Throws InputError if a
-  /// threshold is given and the model does not predict two classes with probabilities.
+  /// Makes a writer. threads: number of threads that format lines; 0 for all cores. Throws
+  /// InputError if a threshold is given and the model does not predict two classes with
+  /// probabilities.
   PredictionWriter(PredictionFormat format, int threads);
 
   std::string header() const;

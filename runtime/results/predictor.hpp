@@ -17,7 +17,7 @@ EngineSettings forward_settings(const TrainConfig& config);
 /// engine (which runs the network's kernels on a device) that only computes logits.
 class Predictor {
  public:
-  /// settings: for an engine that only computes logits; result of forward_settings().
+  /// Makes an engine for the network. settings: result of forward_settings().
   Predictor(const Backend& backend, const Network& network, const EngineSettings& settings);
 
   /// Sets the network's parameters, [number of parameters], with which logits() computes.

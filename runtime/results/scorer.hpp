@@ -39,9 +39,9 @@ struct ScoredBlock {
 /// rows, so that memory use does not grow with the number of rows. Any other data set is one block.
 class Scorer {
  public:
-  /// model: must outlive the scorer. model_name: for messages. Throws InputError if the data cannot
-  /// be read, or does not match the model's training data in columns, categories, classes, bounds
-  /// or shape.
+  /// Opens the data. model: must outlive the scorer. model_name: for messages. Throws InputError if
+  /// the data cannot be read, or does not match the model's training data in columns, categories,
+  /// classes, bounds or shape.
   Scorer(const ReleasedModel& model, const std::string& model_name, const ScoringRequest& request,
          const Backend& backend, Reporter& reporter);
   ~Scorer();

@@ -20,8 +20,8 @@ struct BudgetsInUse {
 /// constructor waits until the lock is free.
 class FileLock {
  public:
-  /// path: a file that represents the lock; it is created if it does not exist. Throws Error if it
-  /// cannot be created or locked.
+  /// Waits until the lock is free and takes it. path: a file that represents the lock; it is
+  /// created if it does not exist. Throws Error if it cannot be created or locked.
   explicit FileLock(const std::filesystem::path& path);
   ~FileLock();
   FileLock(FileLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}

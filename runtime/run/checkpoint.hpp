@@ -29,9 +29,9 @@ struct Checkpoint {
   /// repeated steps have exactly the same noisy values. If the key is lost too, repeated steps have
   /// new noise, and the missing charges make the cost of what was released unknown.
   bool ledger_was_lost = false;
-  /// boot_id() of the machine if the run's files have not been synced to disk; "" if they have. If
-  /// the machine has restarted since then, the ledger on disk may lack charges for what the run
-  /// released.
+  /// Text boot_id() of the machine if the run's files have not been synced to disk; "" if they
+  /// have. If the machine has restarted since then, the ledger on disk may lack charges for what
+  /// the run released.
   std::string boot;
 };
 

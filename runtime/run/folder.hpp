@@ -14,7 +14,7 @@ namespace cudp {
 /// owner only.
 class RunFolder {
  public:
-  /// sync: whether write() waits until a file is on disk.
+  /// Names the folder `root`; creates nothing. sync: whether write() waits until a file is on disk.
   explicit RunFolder(std::filesystem::path root, Sync sync = Sync::yes)
       : root_(std::move(root)), sync_(sync) {}
 
@@ -100,8 +100,8 @@ ReservedFolder reserve_run_folder(std::string name);
 /// process reads them before.
 class NewRunFolder {
  public:
-  /// path: final path of the folder. Throws InputError if something exists there that is not an
-  /// empty folder; Error if the folder cannot be created.
+  /// Creates the folder under a temporary name. path: final path of the folder. Throws InputError
+  /// if something exists there that is not an empty folder; Error if the folder cannot be created.
   explicit NewRunFolder(std::filesystem::path path);
   explicit NewRunFolder(ReservedFolder reserved);
   /// Cleans up if publish() was not called: removes the folder with the temporary name, and the

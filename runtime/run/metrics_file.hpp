@@ -13,8 +13,8 @@ namespace cudp {
 /// are public. It is replaced atomically, at most once a second.
 class MetricsFile {
  public:
-  /// path: path of the file. run: name of the run, with which each number in the file is labelled.
-  /// Throws InputError if the file cannot be written.
+  /// Writes the first content of the file. path: path of the file. run: name of the run, with which
+  /// each number in the file is labelled. Throws InputError if the file cannot be written.
   MetricsFile(std::filesystem::path path, const std::string& run, Reporter& reporter);
 
   void progressed(const Progress& progress);

@@ -27,8 +27,8 @@ std::string protected_unit(const DataSplit& data);
 class Reservation {
  public:
   Reservation() = default;
-  /// budgets: paths of the budget files. note: description of the training, which is written to the
-  /// budget files next to each of its charges.
+  /// Makes a reservation that has charged nothing. budgets: paths of the budget files. note:
+  /// description of the training, which is written to the budget files with each of its charges.
   Reservation(BudgetsInUse budgets, std::string note);
 
   bool has_budgets() const { return !files_.empty(); }

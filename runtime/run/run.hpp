@@ -44,9 +44,9 @@ class RunCaller {
 /// resume the training, and reports progress to the user.
 class Run final : public TrainingObserver {
  public:
-  /// experiment: result of prepare(). caller: callbacks of a program that trains in its own
-  /// process; null for `cudp` itself, which is stopped by signals. reporter and caller must outlive
-  /// the run.
+  /// Makes a run with a folder that exists. experiment: result of prepare(). caller: callbacks of a
+  /// program that trains in its own process; null for `cudp` itself, which is stopped by signals.
+  /// reporter and caller must outlive the run.
   Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Reporter& reporter,
       RunCaller* caller = nullptr);
 

@@ -53,14 +53,14 @@ struct Experiment {
   /// training and test set.
   std::optional<SharedKey> split_key = {};
 
-  /// ranks: the processes that train one model together. `data` has this process's range of the
-  /// training and test set. test_labels and test_targets: labels and targets of the whole test set
-  /// on rank 0, empty on other ranks.
+  /// The processes (ranks) that train one model together. `data` has this process's range of the
+  /// training and test set. test_labels and test_targets have the labels and targets of the whole
+  /// test set on rank 0, and are empty on other ranks.
   Ranks* ranks = &alone();
   std::vector<std::uint8_t> test_labels = {};
   std::vector<float> test_targets = {};
 
-  /// memo: cache of results of the privacy accountant; null if there is none. ahead: waits for the
+  /// Cache of results of the privacy accountant (memo); null if there is none. ahead: waits for the
   /// thread that computes some of these results in advance.
   std::shared_ptr<privacy::AccountantMemo> memo = {};
   std::shared_future<void> ahead = {};

@@ -25,18 +25,19 @@ class LinearSum {
   /// loss that depends on that output only.
   static bool fits(const Network& network);
 
-  /// class_weights: weight of each class, in [0, 1]; empty if all are 1. Keeps references to its
-  /// arguments. network: the linear model. layout: its memory layout. kernels: those for this CPU.
-  /// threads: number of threads that will call the kernels.
+  /// Allocates the partial sums of the threads. Keeps references to its arguments. network: the
+  /// linear model. layout: its memory layout. kernels: those for this CPU. class_weights: weight of
+  /// each class, in [0, 1]; empty if all are 1. threads: number of threads that will call the
+  /// kernels.
   LinearSum(const Network& network, const CpuLayout& layout, const CpuKernels& kernels,
             std::span<const float> class_weights, int threads);
 
-  /// Computes the sum of the clipped gradients of a batch. Writes it to `sum`, an array of
-  /// Storage::packed integers in the order of the packed weights. The integers count multiples of
-  /// the grid, the power of two 1 / use.inverse_grid. The result does not depend on the number of
-  /// threads. data: any data set without texts. examples: indices of the batch's examples.
-  /// parameters: [d], weights and bias. Unless `diagnostics` is null, adds the examples' losses,
-  /// gradient norms and counts, which are private, to *diagnostics. team: threads that compute.
+  /// Computes the sum of the clipped gradients of a batch, and writes it to `sum`: Storage::packed
+  /// integers in the order of the packed weights, which are multiples of the grid, the power of two
+  /// 1 / use.inverse_grid. The result does not depend on the number of threads. data: any data set
+  /// without texts. examples: indices of the batch's examples. parameters: [d], weights and bias.
+  /// diagnostics: if not null, the examples' losses, gradient norms and counts, which are private,
+  /// are added to it. team: threads that compute.
   void add_up(const Dataset& data, std::span<const std::uint32_t> examples,
               std::span<const float> parameters, const AddClipped& use, ThreadTeam& team,
               std::int64_t* sum, Diagnostics* diagnostics);
@@ -56,9 +57,9 @@ class LinearSum {
   /// weights. coded: description of table rows in compact form; empty if rows are stored as floats
   /// or bytes. parameters: [d], weights and bias.
   void prepare(const CodedRows& coded, std::span<const float> parameters);
-  /// Adds the clipped gradients of one group of examples to a thread's 32-bit sums. coded:
-  /// description of table rows in compact form; empty if rows are stored as floats or bytes. of:
-  /// the examples, and how they are clipped. units: the thread's sums.
+  /// Adds the clipped gradients of one group of examples to a thread's 32-bit sums. of: the
+  /// examples, and how they are clipped. units: the thread's sums. coded: description of table rows
+  /// in compact form; empty if rows are stored as floats or bytes.
   void add(const Dataset& data, const CodedRows& coded, const LinearExamples& of,
            std::int32_t* units) const;
   /// Adds up the sums of all threads, writes the result to `sum`, and sets the threads' sums to 0.

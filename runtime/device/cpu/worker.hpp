@@ -66,9 +66,9 @@ struct ExampleRecord {
 /// norms and contributions from that copy.
 class Worker {
  public:
-  /// class_weights: weight of each class, multiplied with an example's gradient; empty if there are
-  /// no weights. Keeps references to its arguments. layout: memory layout of the network. kernels:
-  /// those for this CPU.
+  /// Allocates the memory of a worker. Keeps references to its arguments. layout: memory layout of
+  /// the network. kernels: those for this CPU. class_weights: weight of each class, by which an
+  /// example's gradient is multiplied; empty if there are no weights.
   Worker(const CpuLayout& layout, const CpuKernels& kernels,
          std::span<const float> class_weights = {});
 

@@ -9,14 +9,14 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Arrays of coordinate-wise clipping in device memory. It clips (gradient - m) / scale; m and
-/// scale are computed from the mean and the standard deviation of each gradient coordinate. d is
-/// the number of trained parameters.
+/// The arrays of coordinate-wise clipping, which clips (gradient - m) / scale, in device memory. m
+/// and scale are computed from the mean and the standard deviation of each gradient coordinate. d
+/// is the number of trained parameters.
 class DeviceCoordinates {
  public:
-  /// d: number of trained parameters; 0 if clipping is not coordinate-wise, so that no arrays are
-  /// needed. groups: number of layers with trained parameters. gpu: device on which the arrays are
-  /// allocated.
+  /// Allocates the arrays. gpu: the device. d: number of trained parameters; 0 if clipping is not
+  /// coordinate-wise, so that no arrays are needed. groups: number of layers with trained
+  /// parameters.
   DeviceCoordinates(Gpu& gpu, std::size_t d, int groups);
 
   Buffer<float>& mean() { return mean_; }

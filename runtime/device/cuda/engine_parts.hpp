@@ -22,9 +22,9 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// The parts that the classes of a CUDA engine share: the device, the network and the engine's
 /// arrays. State that training changes stays on the device.
 struct EngineParts {
-  /// large_dense: number of weights from which on a dense layer uses BLAS. may_be_fused: whether
-  /// sums may be computed by a fused kernel (the whole network in one launch), if there is one for
-  /// the network that fits the device.
+  /// Makes the parts of an engine for a network. large_dense: number of weights from which on a
+  /// dense layer uses BLAS. may_be_fused: whether a fused kernel (the whole network in one launch)
+  /// may compute the sums, if there is one for the network that fits the device.
   EngineParts(Gpu device, const Network& network, const EngineSettings& settings,
               std::int64_t large_dense, bool may_be_fused);
   EngineParts(const EngineParts&) = delete;

@@ -76,11 +76,11 @@ Precision device_precision(const Network& net, const DeviceLimits& limits, Preci
 /// and gradient norms. d is the number of trained parameters.
 class FusedNetwork {
  public:
-  /// kernels: at least one kernel, for all tasks except sums of transformed gradients. transformed:
-  /// kernels for sums of gradients that are transformed before clipping; may be empty. micro_batch:
-  /// largest number of examples per launch; 0 for as many as a launch can add without integer
-  /// overflow. diagnostics: whether losses and gradient norms are computed for the user. gpu:
-  /// device that computes. net: the network.
+  /// Prepares the kernels for a network. gpu: the device. net: the network. kernels: at least one
+  /// kernel, for all tasks except sums of transformed gradients. transformed: kernels for sums of
+  /// gradients that are transformed before clipping; may be empty. micro_batch: largest number of
+  /// examples per launch; 0 for as many as a launch can add without integer overflow. diagnostics:
+  /// whether losses and gradient norms are computed for the user.
   FusedNetwork(Gpu& gpu, const Network& net, std::vector<FusedKernel> kernels,
                std::vector<FusedKernel> transformed, int micro_batch, bool diagnostics);
   bool sums_transformed() const { return !transformed_.empty(); }

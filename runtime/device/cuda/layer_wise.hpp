@@ -26,10 +26,9 @@ inline constexpr std::int64_t kMaxInFlight = 32768;
 std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
                                 std::size_t memory, std::int64_t wanted);
 
-/// Where class weights enter: which number is multiplied by the weight of an example's class.
-/// factors: the clip factor, so that the weight is applied after clipping. loss: the gradient of
-/// the loss, so that the weight is applied before clipping; used for importance sampling and
-/// transformed gradients.
+/// Which number is multiplied by the weight of an example's class. factors: the example's clip
+/// factor, so that the weight is applied after clipping. loss: the gradient of the loss, so that
+/// the weight is applied before clipping; used for importance sampling and transformed gradients.
 enum class Weighted { factors, loss };
 
 /// Computes a network layer by layer, for one micro-batch (a part of the batch) after another. Owns
@@ -37,10 +36,11 @@ enum class Weighted { factors, loss };
 /// parameters.
 class LayerWiseNetwork {
  public:
+  /// Makes the layers of a network and their memory layout. Keeps a reference to `network`.
   /// micro_batch: largest number of examples that are processed at once, or 0 to choose it
-  /// automatically. say: function that is called with a message if device memory allows only fewer
-  /// examples; may be empty. has_weights: whether classes have weights. Keeps a reference to
-  /// `network`. choices: how layers are computed.
+  /// automatically. choices: how layers are computed. say: function that is called with a message
+  /// if device memory allows only fewer examples; may be empty. has_weights: whether classes have
+  /// weights.
   LayerWiseNetwork(Gpu& gpu, const Network& network, int micro_batch, const LayoutChoices& choices,
                    std::function<void(const std::string&)> say = {}, bool has_weights = false);
 
@@ -76,8 +76,8 @@ class LayerWiseNetwork {
   /// step's clipping norm and grid.
   void clip(const ClippedGradient& clip, const SumScale* scale);
 
-  /// Importance sampling; used in place of clip(). Accepts or rejects each example and computes the
-  /// factor of its gradient: 1 / norm if it is accepted, else 0. rule, step: in device memory.
+  /// For importance sampling, in place of clip(): accepts or rejects each example and computes the
+  /// factor of its gradient, 1 / norm if it is accepted, else 0. rule, step: in device memory.
   /// first: index of example 0's word in the random stream. norms: stored gradient norm of each
   /// example of the data set; those of this micro-batch are replaced with the current norms.
   void accept(const ImportanceRule* rule, const RandomStream& stream, std::int64_t first,

@@ -18,11 +18,10 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// and reads them after the steps.
 class RunPosition {
  public:
-  /// gpu: the device. parameters: number of parameters of the network; the more there are, the
-  /// fewer steps can be submitted at once. The reason: each parameter's noise number has a small
-  /// probability that double precision cannot decide how to round it. The host must then compute
-  /// it, and the steps that were already submitted after this one do nothing and must be submitted
-  /// again.
+  /// Allocates the memory for a network with `parameters` parameters. The more there are, the fewer
+  /// steps can be submitted at once. The reason: with a small probability per parameter, double
+  /// precision cannot decide how to round a noise number. The host must then compute it, and the
+  /// steps that were submitted after this one do nothing and must be submitted again.
   RunPosition(Gpu& gpu, std::size_t parameters)
       : gpu_(gpu),
         max_steps_(std::clamp<std::size_t>((std::size_t{1} << 26) / parameters, 1, 4096)),

@@ -36,9 +36,9 @@ class SampleScratch {
   Buffer<std::uint32_t> count_;
 };
 
-/// Launches the draw of a batch: writes the indices of its examples to args.drawn and their number
-/// to *space.count, in device memory. steps: number of consecutive steps whose batches are drawn;
-/// must be 1 if space.cursor is set.
+/// Launches the kernels that draw a batch: they write the indices of its examples to args.drawn,
+/// and their number to *space.count, in device memory. steps: number of consecutive steps whose
+/// batches are drawn; must be 1 if space.cursor is set.
 void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps = 1);
 
 /// Launches the random allocation of examples to the steps of the epoch that contains step number
@@ -60,8 +60,9 @@ class DrawnAhead {
   /// Maximum size of the memory for the batches of several steps [bytes].
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
-  /// list_size: largest possible batch [examples]; a larger one makes the run fail. allocates: true
-  /// if each example is allocated to a random step of each epoch, false for Poisson sampling.
+  /// Allocates memory for the batches. list_size: largest possible batch [examples]; a larger one
+  /// makes the run fail. allocates: true if each example is allocated to a random step of each
+  /// epoch, false for Poisson sampling.
   DrawnAhead(Gpu& gpu, std::size_t examples, std::size_t list_size, bool allocates)
       : gpu_(gpu),
         list_size_(list_size),

@@ -27,8 +27,9 @@ void total_norms_by_kernel(Gpu& gpu, const NormTotal& a);
 /// parameters with the noisy sum. Owns the sum in device memory.
 class StepEnd {
  public:
-  /// cursor, list: device addresses of the progress of the run and of the list of the steps'
-  /// scalars. state: the model's parameters and optimizer state on the device.
+  /// Allocates the sum. state: the model's parameters and optimizer state on the device. cursor:
+  /// device address of the progress of the run. list: device address of the list of the steps'
+  /// scalars.
   StepEnd(Gpu& gpu, DeviceModelState& state, StepCursor* cursor, ListedStep* list);
 
   /// Returns the device address of the current step's sum of contributions, [d]. Its elements are
