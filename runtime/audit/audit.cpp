@@ -18,8 +18,8 @@
 namespace cudp {
 namespace {
 
-/// Returns the random key that decides which canaries are members and where they are. It is
-/// independent of the training's key.
+/// Returns a random key for the audit's own choices: which canaries are included in the training
+/// (members), and from which examples they are made. It is independent of the training's key.
 RandomKey audit_key(const TrainConfig& config) {
   constexpr std::uint64_t kOther = 0x61756469746b6579;
   return config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed) ^ kOther)

@@ -13,8 +13,8 @@
 namespace cudp {
 namespace {
 
-/// Returns random words for the audit. The audit's key is used for nothing else, so they are
-/// independent of the training's.
+/// Returns random words for the audit's own choices. They are independent of the training's random
+/// numbers, because the audit has a key of its own.
 std::vector<std::uint32_t> words(const RandomKey& key, Stream purpose, std::size_t count) {
   return random_words({Generator::chacha20, key, purpose, 0}, count);
 }

@@ -18,8 +18,9 @@ class Busy {
   /// file.
   enum class Shown { never, on_terminal, always };
 
-  /// Starts to measure the time. what: description of the computation, shown in the line. where:
-  /// whether and where the line may be shown. patience: time until the line is first shown.
+  /// Starts the computation's clock and, if it may be shown, the indicator. what: description of
+  /// the computation, shown in the line. where: whether and where the line may be shown. patience:
+  /// time until the line is first shown.
   explicit Busy(std::string what, Shown where = Shown::always,
                 std::chrono::milliseconds patience = std::chrono::seconds(2));
   ~Busy();

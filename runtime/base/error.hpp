@@ -13,8 +13,8 @@ enum class Exit : int {
   again = 75  ///< interrupted; the same command continues the run (EX_TEMPFAIL of sysexits.h)
 };
 
-/// File and line of a call. Uses compiler builtins, because std::source_location does not exist
-/// under nvcc 13.0 with GCC 12.
+/// File and line of a function call, for error messages. Uses compiler builtins, because
+/// std::source_location does not exist under nvcc 13.0 with GCC 12.
 struct Where {
   const char* file;
   int line;

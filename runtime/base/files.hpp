@@ -85,10 +85,10 @@ void overwrite_with_zeros(const std::filesystem::path& path);
 /// Returns the CRC-64/XZ of `content`. It detects damage, not forgery.
 std::uint64_t checksum(std::string_view content);
 
-/// Locks a folder while the object lives, so that no two processes resume the same run.
+/// Lock on a folder while the object exists, so that no two processes resume the same run.
 class FolderLock {
  public:
-  /// Throws Error if another process has locked the folder.
+  /// Locks the folder. Throws Error if another process has locked it.
   explicit FolderLock(const std::filesystem::path& folder);
   ~FolderLock();
   FolderLock(FolderLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}

@@ -9,9 +9,9 @@ namespace cudp {
 /// Returns the text as a single-quoted gnuplot string.
 std::string gnuplot_text(const std::string& text);
 
-/// Numbers of the gnuplot line types that runtime/base/style.gp defines. Types 1 to kLineColours
-/// are different colours for any line; each of the following types is for the purpose that its name
-/// states.
+/// Numbers of gnuplot's line types, as runtime/base/style.gp defines them. Types 1 to kLineColours
+/// are for any curves, in different colours; each constant after that is a type for the purpose in
+/// its name.
 inline constexpr int kLineColours = 7;
 inline constexpr int kLineWithoutPrivacy = 8;
 inline constexpr int kLineByChance = 9;

@@ -8,9 +8,10 @@
 
 namespace cudp {
 
-/// A fixed number of threads that run numbered tasks. Any thread may run a task, so the result of a
-/// task must not depend on the thread. If the caller numbers tasks independently of the number of
-/// threads, results do not depend on it either.
+/// A fixed number of threads that run numbered tasks. Results do not depend on the number of
+/// threads if two conditions hold: the result of a task does not depend on the thread that runs it,
+/// and the caller divides the work into tasks in a way that does not depend on the number of
+/// threads.
 class ThreadTeam {
  public:
   /// Makes a team. threads: number of threads, including the calling one; 0: one for each core

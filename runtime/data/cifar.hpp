@@ -21,7 +21,7 @@ struct CifarRecords {
   std::vector<std::uint8_t> labels;  ///< [count], each < 10
 };
 
-/// Range of records that selects all records of a file.
+/// Range of records for read_cifar() that contains all records of a file.
 inline constexpr ExampleRange kAllRecords{0, std::numeric_limits<std::size_t>::max()};
 
 /// Returns the number of complete records in the stream, without reading their content. reader: the

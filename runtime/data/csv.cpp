@@ -55,8 +55,8 @@ class Quotes {
   State state_ = State::start;
 };
 
-/// 64 consecutive bytes of a text, compared with a character by SIMD instructions where the
-/// compiler has vectors of 16 bytes.
+/// 64 consecutive bytes of a text, which are compared with a character all at once. Uses SIMD
+/// instructions if the compiler supports vectors of 16 bytes.
 class Bytes64 {
  public:
   /// Loads 64 bytes from offset `at`; zeros after the end of the text.
@@ -79,7 +79,7 @@ class Bytes64 {
  private:
   using Part = signed char __attribute__((vector_size(16)));
 
-  /// Returns a mask whose bit i is the highest bit of byte i.
+  /// Returns a mask of 16 bits, the highest bit of each of the 16 bytes.
   static std::uint16_t mask_of(Part bytes) {
 #if defined(__SSE2__)
     return static_cast<std::uint16_t>(::_mm_movemask_epi8(reinterpret_cast<__m128i>(bytes)));

@@ -10,7 +10,7 @@
 
 namespace cudp {
 
-/// The UTF-8 bytes with which some programs begin a text file.
+/// The byte-order mark of UTF-8, three bytes with which some programs begin a text file.
 inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 enum class LongLines {
@@ -28,8 +28,8 @@ enum class ByteOrderMarks {
 };
 
 /// Reads the lines of a text file, split at '\n'. A '\r' before the '\n', and byte-order marks, are
-/// removed. A line may have up to 16 MiB, the '\r' included; so may several lines that join() has
-/// combined.
+/// removed. A line is at most 16 MiB long, the '\r' included; the same limit holds for several
+/// lines that join() has combined.
 class LineReader {
  public:
   static constexpr std::size_t kHead = 64;
@@ -38,8 +38,8 @@ class LineReader {
                       ByteOrderMarks marks = ByteOrderMarks::of_file)
       : bytes_(bytes), long_lines_(long_lines), marks_(marks) {}
 
-  /// Sets `line` to the next line; returns false at the end of the file. `line` is valid until the
-  /// next call. If the previous line was too long and was cut, requires that its rest was removed
+  /// Sets `line` to the next line, which is valid until the next call; returns false at the end of
+  /// the file. If the previous line was too long and was cut, the caller must first remove its rest
   /// with discard().
   bool next(std::string_view& line);
   /// Extends `line`, which must be the line returned last, to include the next line of the file and

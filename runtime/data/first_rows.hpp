@@ -19,8 +19,9 @@ namespace cudp {
 /// unit; the privacy proof requires this.
 class FirstRows {
  public:
-  /// Requires that `schema` states a unit of privacy, and that it outlives this object. malformed:
-  /// whether a row that cannot be read is an error (refuse) or is left out (missing).
+  /// Makes an object that has seen no rows. Requires that `schema` states a unit of privacy, and
+  /// that it outlives this object. malformed: whether a row that cannot be read is an error
+  /// (refuse) or is not used (missing).
   FirstRows(const TableSchema& schema, Malformed malformed);
 
   /// Returns whether the row is a training example. Rows must be passed in the order of the file.

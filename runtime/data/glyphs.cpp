@@ -143,8 +143,8 @@ void draw_digit(Canvas& canvas, int digit, Dice& dice) {
   }
 }
 
-/// Draws short faint strokes that belong to no digit. canvas: the image. dice: source of the random
-/// numbers.
+/// Draws short faint strokes as noise, which are not part of the digit. canvas: the image. dice:
+/// source of the random numbers.
 void draw_stray(Canvas& canvas, Dice& dice) {
   const int strokes = static_cast<int>(dice.word() % 3);
   for (int i = 0; i < strokes; ++i) {

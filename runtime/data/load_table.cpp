@@ -53,7 +53,8 @@ void show(Busy* progress, const char* doing, const fs::path& file) {
   if (progress != nullptr)
     progress->next(std::string(doing) + " " + shown(file.filename().string()));
 }
-/// Texts for the argument `doing` of show(): what the program does with a file.
+/// Texts for messages that state what the program does with a file; values of the argument `doing`
+/// of show().
 constexpr const char* kCounting = "counting the rows of";
 constexpr const char* kReading = "reading";
 

@@ -27,8 +27,8 @@ Numbering::Numbering(const Dataset& data) : begin_(data.first), end_(data.first 
   }
 }
 
-/// Returns the index of the example with the sampling index begin() + number, or kHeldOut if that
-/// row is held out.
+/// Returns the index in the data set of the example with the sampling index begin() + number, or
+/// kHeldOut if that row is held out.
 std::uint32_t Numbering::index_of(std::size_t number) const {
   const std::size_t word = number / kWord;
   const std::uint64_t bit = std::uint64_t{1} << number % kWord;

@@ -92,7 +92,7 @@ class HashedReader final : public ByteReader {
 
   std::uint64_t reservable() const override { return raw_->reservable(); }
 
-  /// Returns whether an error occurred while the file was read or decompressed.
+  /// Returns whether reading or decompressing the file has failed.
   bool is_broken() const { return broken_; }
 
   /// Reads the stream to its end and returns the SHA-256 digest of its whole content, hexadecimal.

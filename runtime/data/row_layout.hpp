@@ -12,8 +12,8 @@ namespace cudp {
 /// and codes for one-hot columns, where a code is the index of a feature that is 1.
 /// kernels/common/coded_rows.hpp describes a row's record in memory.
 struct RowLayout {
-  /// Index of the feature whose value each number of a row is, [numbers()]; ascending, each less
-  /// than the number of features.
+  /// For each number of a row, the index of the feature whose value it is, [numbers()]; ascending,
+  /// each less than the number of features.
   std::vector<std::int32_t> number_feature;
   int codes = 0;     ///< number of codes in a row
   int features = 0;  ///< number of features of the dense row
@@ -21,8 +21,8 @@ struct RowLayout {
   int numbers() const { return static_cast<int>(number_feature.size()); }
   int code_bytes() const { return bytes_of_code(features); }
   std::int64_t row_bytes() const { return coded_row_bytes(numbers(), codes, code_bytes()); }
-  /// Returns a view for kernels of rows in memory that have this layout. rows: address of the first
-  /// row.
+  /// Returns a view, for kernels, of rows in memory that have this layout. rows: address of the
+  /// first row.
   CodedRows view(const std::uint8_t* rows) const {
     return {.rows = rows,
             .number_feature = number_feature.data(),

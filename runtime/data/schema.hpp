@@ -43,7 +43,7 @@ struct Categorical {
 struct Label {
   std::vector<std::string> values;  ///< empty: the schema is incomplete
   std::string strip_suffix;
-  /// Class of a missing label; if not set, a missing label is an error.
+  /// Class that a missing label counts as; if not set, a missing label is an error.
   std::optional<std::string> fill;
 
   bool operator==(const Label&) const = default;
@@ -53,7 +53,7 @@ struct Label {
 struct Target {
   std::optional<double> min;  ///< if a bound is missing, the schema is incomplete
   std::optional<double> max;
-  /// Value of a missing target; if not set, a missing target is an error.
+  /// Value that a missing target counts as; if not set, a missing target is an error.
   std::optional<double> fill;
 
   bool operator==(const Target&) const = default;
@@ -71,8 +71,8 @@ struct Ignored {
   bool operator==(const Ignored&) const = default;
 };
 
-/// A column that identifies a row for the owner of the table. It is not a feature; files of
-/// predictions repeat it.
+/// A column with a name or number by which the table's owner recognises a row. It is not a feature;
+/// files of predictions repeat it.
 struct Id {
   bool operator==(const Id&) const = default;
 };

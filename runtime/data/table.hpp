@@ -94,8 +94,9 @@ class TableRows {
   /// the schema.
   bool has(std::size_t column) const { return order_[column] < width_; }
 
-  /// Reads the next row that can be split into its cells; returns false at the end. The row is
-  /// valid until the next call.
+  /// Reads the next row, which is valid until the next call; returns false at the end. A row that
+  /// cannot be split into the right number of cells is skipped and added to `faults` or, with
+  /// Malformed::missing, returned with empty cells and TableRow::malformed set.
   bool next(TableRow& row);
 
  private:

@@ -47,8 +47,8 @@ inline constexpr int kMaxWords = 65'536;
 class Vocabulary {
  public:
   Vocabulary() = default;
-  /// Throws Error unless the words are distinct, and the number of words and special ids is at most
-  /// kMaxWords. marks: which special ids there are.
+  /// Makes a vocabulary of these words. marks: which special ids there are. Throws Error unless the
+  /// words are distinct, and the number of words and special ids is at most kMaxWords.
   Vocabulary(std::vector<std::string> words, Marks marks);
 
   const std::vector<std::string>& words() const { return words_; }
@@ -68,7 +68,7 @@ class Vocabulary {
   std::uint16_t end() const { return 3; }
   std::size_t longest() const { return longest_; }  ///< size of the longest word [bytes]
 
-  /// Returns the content of a file that read_words() reads: the words, one per line.
+  /// Returns the words, one per line, in the form that read_words() reads.
   std::string text() const;
 
  private:

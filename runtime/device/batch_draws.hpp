@@ -36,8 +36,8 @@ class BatchDraws {
   /// (64 MB). The batch of a single step may be larger.
   static constexpr std::uint64_t kMaxAllocated = std::uint64_t{1} << 24;
 
-  /// Keeps references to `data` and `team`. generator: kind of random generator. key: the run's
-  /// random key. team: threads that draw.
+  /// Prepares to draw from the examples of a data set. Keeps references to `data` and `team`.
+  /// generator: kind of random generator. key: the run's random key. team: threads that draw.
   BatchDraws(const Dataset& data, Generator generator, SharedKey key, ThreadTeam& team);
 
   const Numbering& numbering() const { return numbering_; }
@@ -54,11 +54,12 @@ class BatchDraws {
   }
   void draw_each(std::uint64_t step, const Draw& draw, std::span<const float> norms);
   void draw_allocated(const Allocation& allocation, std::uint64_t step);
-  /// Random allocation: draws the batches of consecutive steps of an epoch, and stores them in
-  /// epoch_. number: index of the epoch. steps: number of steps of the epoch. begin: first of the
-  /// steps, counted from the epoch's first. Draws all steps of the epoch if their batches are
-  /// expected to have at most kMaxAllocated examples together and there are at most kMaxBatches of
-  /// them; otherwise as many steps from `begin` on as are within these limits, but at least one.
+  /// For random allocation: draws the batches of consecutive steps of an epoch, and stores them in
+  /// epoch_. If all steps of the epoch are within the limits (expected to have at most
+  /// kMaxAllocated examples together, and at most kMaxBatches steps), draws all of them; otherwise
+  /// as many steps from `begin` on as are within the limits, but at least one. number: index of the
+  /// epoch. steps: number of steps of the epoch. begin: first of the steps, counted from the
+  /// epoch's first.
   void allocate(std::uint64_t number, std::uint64_t steps, std::uint64_t begin);
 
   Generator generator_;

@@ -7,8 +7,8 @@
 namespace cudp {
 
 /// Describes in which order a backend adds up the squares of a gradient's elements to compute its
-/// norm. The bound on the rounding error of the norm follows from it, so every engine must be at
-/// least this accurate.
+/// norm. The bound on the rounding error of the norm is computed from this description; an engine
+/// may be more accurate, but must not be less.
 struct Arithmetic {
   int norm_chains = 8;  ///< number of independent float32 sums to which squares are added
   /// Squares are added in float32 within blocks of this length, and the sums of the blocks are
@@ -16,7 +16,7 @@ struct Arithmetic {
   int norm_block = 0;
 };
 
-/// How CPU kernels add up the squares of a gradient.
+/// The order in which CPU kernels add up the squares of a gradient.
 inline constexpr Arithmetic kCpuArithmetic{.norm_chains = 8, .norm_block = 1024};
 /// How CUDA adds up the squares of a gradient, also if products are computed in TF32. The error
 /// bound needs no term for the rounding to TF32 (2^-11): the gradient whose norm is computed is,

@@ -7,11 +7,11 @@
 
 namespace cudp {
 
-/// Normalises each of `groups` groups of neighbouring channels of each example by their mean and
-/// variance in that example, in place: group norm (Wu & He 2018) without weights, which Tramer &
-/// Boneh 2021 put before their models. The result depends on each example alone, so no privacy is
-/// spent. values: [examples, shape]. Throws std::invalid_argument unless groups >= 1 divides the
-/// number of channels.
+/// Normalises each example's features, in place: divides its channels into `groups` groups of
+/// neighbouring channels, and normalises each group by its mean and variance in that example. This
+/// is group norm (Wu & He 2018) without weights, which Tramer & Boneh 2021 put before their models.
+/// The result depends on each example alone, so no privacy is spent. values: [examples, shape].
+/// Throws std::invalid_argument unless groups >= 1 divides the number of channels.
 void normalise_groups(std::vector<float>& values, const Shape& shape, int groups, int threads);
 
 /// Normalises each row of a matrix, in place. A row's result depends on this row alone, so no

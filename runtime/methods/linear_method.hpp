@@ -85,8 +85,8 @@ class LinearMethod : public Method {
   virtual double epsilon_of(double rows) const = 0;
 
  protected:
-  /// Requires that config.epsilon and config.delta are set. facts: public properties of the
-  /// training set.
+  /// Makes a method for these settings. Requires that config.epsilon and config.delta are set.
+  /// facts: public properties of the training set.
   LinearMethod(const TrainConfig& config, const LinearProblem& facts)
       : config_(config), facts_(facts) {}
 

@@ -17,8 +17,8 @@ using Extended = long double;
 /// Settings of the empirical risk (sum of losses) of a linear two-class model.
 struct RiskSettings {
   Loss loss = Loss::logistic;  ///< logistic, or hinge, which is smoothed
-  /// R in the scaling of examples: features x and a label y, -1 or 1, become the vector v = y (x,
-  /// 1) / max(R, |(x, 1)|), whose norm is at most 1. With R <= 1, every example has norm 1.
+  /// Number R by which examples are scaled: features x and a label y, -1 or 1, become the vector v
+  /// = y (x, 1) / max(R, |(x, 1)|), whose norm is at most 1. With R <= 1, every example has norm 1.
   double max_norm = 1.0;
   double huber = 0.5;  ///< h: half the width of the part of the hinge loss that is rounded off
   double max_examples = 1.0;  ///< public upper bound on the number of examples

@@ -56,15 +56,16 @@ struct PlanMemo {
 /// removed. The sampler that runs and the accountant that certifies are both built from this object
 /// alone, so they cannot disagree.
 struct PrivacyPlan {
-  /// Each example is in each step's batch with probability threshold / 2^32: independently of other
-  /// steps if epoch_steps is 0, otherwise in exactly one step of each epoch.
+  /// Probability with which an example is in a step's batch, times 2^32. An example is drawn
+  /// independently in each step if epoch_steps is 0, otherwise in exactly one random step of each
+  /// epoch.
   std::uint64_t sampling_threshold = 0;
   /// Number t of steps per epoch under random allocation; 0: Poisson sampling. With random
   /// allocation one release is a whole epoch, and the number of steps is a multiple of t.
   std::uint64_t epoch_steps = 0;
   double expected_batch = 0.0;  ///< divisor of sums, instead of the size of the drawn batch
   std::uint64_t steps = 0;
-  /// C: clipping norm, maximum L2 norm of one example's contribution before rounding.
+  /// Clipping norm C: maximum L2 norm of one example's contribution before rounding.
   double clip_norm = 0.0;
   /// Sensitivity of a sum to one example: clip_norm plus the effect of rounding. The noise is a
   /// multiple of it (noise_multiplier).

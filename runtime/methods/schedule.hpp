@@ -16,9 +16,9 @@ float float_above(double x);
 /// sum than the privacy proof allows.
 float float_below(double x);
 
-/// Returns the learning rate of a step, counted from 0, out of `steps`. For ScheduleKind::adaptive:
-/// returns the rate before the engine divides it by b, the root of a sum of squared gradient norms
-/// that the engine updates.
+/// Returns the learning rate of a step, counted from 0, of a training with `steps` steps. With
+/// ScheduleKind::adaptive it is only the rate's public part: the engine also divides it by b, the
+/// root of a sum of squared gradient norms that it keeps.
 double learning_rate(const TrainConfig& config, std::uint64_t steps, std::uint64_t steps_per_epoch,
                      std::uint64_t step);
 

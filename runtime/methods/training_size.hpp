@@ -35,9 +35,10 @@ double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows);
 /// number would be too noisy to use.
 double size_noise(const DataSplit& data, const TrainConfig& config, bool batch_follows = false);
 
-/// Returns the number of examples N if noise is 0. Otherwise releases N plus Gaussian noise of this
-/// standard deviation, added by `gate`, rounded to a whole number of at least 1. That release must
-/// have been charged as a Gaussian mechanism with noise multiplier `noise`.
+/// Returns the number N of examples as it may be used publicly: N itself if noise is 0; otherwise
+/// releases N plus Gaussian noise of this standard deviation, added by `gate`, rounded to a whole
+/// number of at least 1. That release must have been charged as a Gaussian mechanism with noise
+/// multiplier `noise`.
 TrainingSize training_size(const DataSplit& data, double noise, Gate& gate);
 
 }  // namespace cudp

@@ -23,8 +23,9 @@ void create_budget(const std::string& path, double epsilon, double delta) {
   BudgetFile::create(path, epsilon, delta);
 }
 
-/// Returns one tuple for each charged training: the fraction of the budget's divergence that it was
-/// charged, the fraction of the delta that is reserved for deltas of trainings, and its note.
+/// Returns a tuple for each training that was charged to a budget file: what it was charged, as a
+/// fraction of the budget's Renyi divergence and as a fraction of the part of delta that is
+/// reserved for the deltas of trainings; and the training's note.
 nb::list runs_of(const privacy::RunFilter& filter) {
   const auto fraction = [](std::uint64_t units) { return static_cast<double>(units) * 0x1p-62; };
   nb::list runs;

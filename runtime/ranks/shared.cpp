@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Returns a hash (FNV-1a) of the text "a: b", made of the two arguments.
+/// Returns the FNV-1a hash of the text "a: b", which is made of the two arguments.
 std::uint64_t hash_of(std::string_view a, std::string_view b) {
   std::uint64_t h = 0xcbf29ce484222325;
   for (const std::string_view part : {a, std::string_view(": "), b})

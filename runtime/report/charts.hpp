@@ -22,8 +22,8 @@ struct NamedFacts {
 };
 
 /// Returns a chart with one curve per run: its first test metric (accuracy, or RMSE) over epochs.
-/// Empty if no two runs have comparable metrics, i.e. both of models that predict classes, or both
-/// of models that predict a number.
+/// Compares only runs with the same kind of prediction as the first run that has metrics (classes
+/// or a number); empty if there are fewer than two.
 std::vector<page::Block> compared_charts(const std::vector<NamedFacts>& runs);
 
 }  // namespace cudp

@@ -28,7 +28,7 @@ std::string lines_of(const std::string& text) {
   return s;
 }
 
-/// Renders the blocks of a section as HTML. Consecutive charts stand in one row.
+/// Renders the blocks of a section as HTML. Consecutive charts are placed next to each other.
 class Blocks {
  public:
   std::string take() {

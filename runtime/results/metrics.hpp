@@ -56,10 +56,10 @@ Metrics metrics_of(const Evaluation& evaluation);
 struct MetricsRow {
   double epoch = 0.0;
   std::uint64_t step = 0;
-  /// Epsilon guaranteed for everything released up to this step. If rows are held out, it also
-  /// covers their test metrics, which are released at the end: it is the larger of the training's
-  /// epsilon so far and the budget of these metrics. For a training that was chosen by `cudp tune`:
-  /// epsilon of the whole tuning.
+  /// Epsilon guaranteed for everything that has been released up to this step. If rows are held
+  /// out, their noisy test metrics, which are released at the end, are included: the value is the
+  /// larger of the training's epsilon so far and the budget of these metrics. For a training that
+  /// was chosen by `cudp tune`: epsilon of the whole tuning.
   double epsilon = 0.0;
   double learning_rate = 0.0;
   Metrics test = {};

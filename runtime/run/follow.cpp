@@ -77,9 +77,9 @@ std::string facts_of(const Experiment& e, const RandomKey& key) {
       write_config(e.config, Audience::owner));
 }
 
-/// Returns a text for an error message: the first line that differs between the facts of two ranks.
-/// For an authentication code it states only that the codes differ, so that the message does not
-/// depend on the rows.
+/// Returns a text for an error message: the first line in which the facts of two ranks differ. If
+/// that line is an authentication code, the text states only that the codes differ, so that the
+/// message does not depend on the rows.
 std::string first_difference(const std::string& a, const std::string& b) {
   std::size_t at = 0;
   std::size_t line = 0;

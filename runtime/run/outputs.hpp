@@ -59,7 +59,7 @@ class Outputs {
                     const privacy::Certificate& certificate, Pictures& pictures) const;
 
  private:
-  /// Where a file is written.
+  /// Path and permissions with which a file is written.
   struct Destination {
     std::filesystem::path path;
     unsigned mode;  ///< permissions of the files

@@ -93,14 +93,14 @@ class Plans {
     return {open ? kTableBatches : batch_of(config), max_count(config)};
   }
 
-  /// Returns the largest numbers of examples in `counts` for which the privacy plan exceeds the
-  /// budget; nullopt if there are none.
+  /// Searches `counts` for the largest numbers of examples for which the privacy plan exceeds the
+  /// budget; returns nullopt if there are none.
   ///
-  /// Numbers with the same batch size, epochs and steps per epoch differ only in the sampling rate.
-  /// The rate, and with it the cost, falls as the number grows, so the smallest of them decides. A
-  /// wider range is tested with a plan that costs at least as much as the plan for any number in
-  /// the range: it has the largest rate and the most steps. If that plan exceeds the budget, each
-  /// half of the range is searched.
+  /// Numbers with the same batch size, epochs and steps per epoch differ only in the sampling rate,
+  /// which falls as the number grows; the smallest of them costs most, so only that one is tested.
+  /// A range with several batch sizes or steps is first tested with a plan that costs at least as
+  /// much as the plan of any number in it: it has the largest rate and the most steps. If that plan
+  /// exceeds the budget, each half of the range is searched.
   std::optional<RefusedCounts> largest_refused(const TrainConfig& config, const Counts& counts) {
     const Worst worst = worst_of(config, counts);
     const std::exception_ptr reason = refusal(worst);

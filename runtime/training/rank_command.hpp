@@ -12,7 +12,8 @@ namespace cudp {
 struct RankCommand {
   enum class Kind : std::uint64_t {
     introduce,  ///< other ranks receive the Introduction that follows the command
-    /// The other ranks receive a key, and compute authentication codes of their data under it.
+    /// Command to the other ranks to receive a key, and to compute the authentication codes of
+    /// their data with it.
     block_tags,
     begin,         ///< Training::begin
     resume,        ///< Training::resume, from a state that follows

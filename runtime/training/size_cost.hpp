@@ -17,9 +17,10 @@ std::string size_cost_line(const Experiment& experiment, const TrainingSize& siz
 /// unit is declared, or if the run has no privacy.
 std::string row_privacy_line(const Experiment& experiment, const Method& method);
 
-/// Returns a message for the user with the cost of protecting units of several rows: the epsilon
-/// that the same noise would give for single rows. The message depends on public settings and
-/// released values only. Returns "" if each row is a unit of its own.
+/// Returns a message for the user that shows what it costs to protect units of several rows (e.g.
+/// persons) instead of single rows: the epsilon that the same noise would give for single rows.
+/// Returns "" if each row is a unit of its own. The message depends on public settings and released
+/// values only.
 std::string unit_cost_line(const Experiment& experiment, const Method& method);
 
 }  // namespace cudp

@@ -280,8 +280,9 @@ verify::Statement check_tensors(const ReleasedRun& run) {
   return s;
 }
 
-/// Checks the released test results of held-out rows: there must be as many noisy numbers as the
-/// model's classes, or its target, require, and the confidence intervals must follow from them.
+/// Checks the released test results of held-out rows in holdout.json: they must fit the model (its
+/// classes, or its regression target), and the confidence intervals must follow from the noisy
+/// numbers.
 void check_holdout(const ReleasedRun& run, const ModelInputs& inputs, verify::Statement& s) {
   if (!run.evidence.holdout) return;
   const verify::StatedNumbers c = verify::read_stated_numbers(run.evidence.certificate);

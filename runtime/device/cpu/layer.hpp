@@ -43,14 +43,15 @@ std::int32_t narrow(std::int64_t n);
 struct CpuEdge {
   ImageLayout layout;
   std::int64_t value = 0;  ///< offset of the values in one example's activations
-  /// Offset of the gradients with respect to these activations: in the array for all examples in
-  /// process if keeps_gradients is set, otherwise in the one for the current example.
+  /// Offset of the gradients with respect to these activations. If keeps_gradients is set, it is an
+  /// offset in the array with the gradients of all examples of the thread, otherwise in the array
+  /// for the current example.
   std::int64_t gradient = 0;
   /// Whether the gradients of these activations are stored for all examples that a thread processes
   /// at once; otherwise only for the current example.
   bool keeps_gradients = false;
-  /// Whether the activations are a sequence of vectors, one per position of a text. Positions past
-  /// the text's end are then not used.
+  /// Whether the activations are a sequence of vectors, one per position of a text. If so,
+  /// positions after the text's last word are not used.
   bool is_sequence = false;
 
   /// Returns the number of floats per example, padded to whole SIMD registers. The padding floats
@@ -119,8 +120,8 @@ class CpuLayer {
 
   // Properties of a layer from which build_layout() chooses the layout.
 
-  /// Whether the layer must process one example after another. All layers before it then do so,
-  /// too, so that an example's activations stay in the first-level cache. The layers after the last
+  /// Whether the layer must process one example after another. If so, all layers before it do so,
+  /// too, which keeps an example's activations in the first-level cache. The layers after the last
   /// such layer process all examples of the thread together, so that weights are read once for many
   /// examples.
   virtual bool runs_per_example() const { return false; }

@@ -19,8 +19,8 @@ struct ValueRange {
 struct CpuLayout {
   const Network* network = nullptr;
   /// Maximum number of examples that a thread processes in one call: 16, or 64 for networks with
-  /// large dense layers, whose gradient sums are limited by memory bandwidth. Results do not depend
-  /// on it.
+  /// large dense layers, because the sums of their gradients are limited by memory bandwidth.
+  /// Results do not depend on it.
   int chunk = 16;
   int min_in_flight = 1;  ///< largest CpuLayer::min_in_flight() of the layers
   Storage storage;

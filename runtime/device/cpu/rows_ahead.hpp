@@ -14,11 +14,11 @@
 
 namespace cudp::cpu {
 
-/// Draws the batches of the next steps, and reads their rows, while a step is computed. Used
-/// if the features are in a file that is larger than memory, so that the disk works all the time. A
-/// batch depends only on the random key and the step, so this does not change any result. A batch
-/// that was read ahead but is not requested next is discarded. Rows are read from the data set's
-/// file, or from a temporary file to which StagedSteps has copied them.
+/// Draws the batches of the next steps, and reads their rows from disk, while the current step is
+/// computed. Used if the features are in a file that is larger than memory. Rows are read from the
+/// data set's file, or from a temporary file to which StagedSteps has copied them. Results do not
+/// change, because a batch depends only on the random key and the step. If the next step that is
+/// requested is another one than expected, the batches that were read ahead are discarded.
 class RowsAhead {
  public:
   /// Maximum size of a batch's features for which the batch is read ahead [bytes]. There are two
@@ -37,7 +37,8 @@ class RowsAhead {
   RowsAhead(RowsAhead&&) = delete;
   RowsAhead& operator=(RowsAhead&&) = delete;
 
-  /// The batch of a step, and where its features are.
+  /// The batch of a step (indices of its examples), and the data set that has the features of these
+  /// examples.
   struct Step {
     std::span<const std::uint32_t> batch;  ///< indices in the training set, ascending
     /// Data set that has the features of the batch's examples: a copy of the batch in memory, or

@@ -17,12 +17,12 @@ namespace {
 // Costs, as the number of bytes that a disk delivers in order in the same time. They decide how
 // rows are read, not what is computed.
 
-/// Cost of one read at a random position of the file, as a number of bytes that the disk could
-/// deliver in order in the same time. A cloud disk was measured at 64,000 such reads, or 1.4 GB in
-/// order, each second, which is 22 KB for one; local disks have less.
+/// Cost of one read at a random position of the file, measured in bytes: the number of bytes that
+/// the disk could deliver in the same time if it read in order. (A cloud disk delivered 64,000 such
+/// reads, or 1.4 GB in order, per second, i.e. 22 KB per read; for local disks it is less.)
 constexpr double kReadCost = 16384.0;
-/// Cost of deciding whether one example is drawn, which takes 1 ns: the number of bytes that the
-/// disk could deliver in that time.
+/// Cost of deciding whether one example is drawn (1 ns), measured in bytes: the number of bytes
+/// that the disk could deliver in that time if it read in order.
 constexpr double kDrawCost = 1.4;
 
 /// Maximum time for which a step waits for a pass [ms]. After that it reads its rows one by one,

@@ -65,18 +65,18 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
                      std::uint64_t steps, bool delayed = true, const StageLimits& limits = {});
 
 /// Copies the rows of coming steps to temporary files in which the rows of each step lie together.
-/// It is used if a step draws a small part of a file that is larger than memory. Without it, each
-/// row is a separate read from a random position, and a disk delivers many times fewer bytes per
-/// second in this way than in order. So batches of many steps are drawn in advance, and one pass
-/// over the file, in large blocks, copies their rows. There are two temporary files: while the
-/// steps of one are trained, the next pass fills the other one. The files have no name, only their
-/// owner can read them, and they are gone when the program ends.
+/// It is used if a step draws a small part of a file that is larger than memory. Each row would
+/// then be a separate read from a random position, which is many times slower than reading in
+/// order. So the batches of many steps are drawn in advance, and one pass over the file, in large
+/// blocks, copies their rows. There are two temporary files: while the steps of one are trained,
+/// the next pass fills the other one. The files have no name, only their owner can read them, and
+/// they are gone when the program ends.
 ///
-/// A batch depends only on the random key and the step, and nothing is released by drawing it. A
-/// step reads each of its rows from the temporary file once, so the row's norm and its contribution
-/// are computed from the same copy. No result, size of a file or message depends on a batch. A step
-/// with more rows than its capacity, and every step before its pass is done, must read its rows
-/// from the data set's own file.
+/// A batch depends only on the random key and the step, and drawing it releases nothing. A step
+/// reads each of its rows from the temporary file only once, so that the row's norm and its
+/// contribution are computed from the same copy. No result, size of a file or message depends on a
+/// batch. A step reads its rows from the data set's own file if they exceed its capacity in the
+/// temporary file, or if its pass is not done yet.
 class StagedSteps {
  public:
   /// Makes the object and its temporary files. Returns null if passes are not faster, or not

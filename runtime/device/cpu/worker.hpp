@@ -62,8 +62,8 @@ struct ExampleRecord {
 };
 
 /// Runs the forward and backward passes of the examples that one thread processes, in memory of its
-/// own. If the features are in a file, each call copies those of its examples once, and computes
-/// norms and contributions from that copy.
+/// own. If the features are in a file, each call copies the features of its examples once, and
+/// computes both norms and contributions from that copy.
 class Worker {
  public:
   /// Allocates the memory of a worker. Keeps references to its arguments. layout: memory layout of

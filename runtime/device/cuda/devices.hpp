@@ -44,11 +44,11 @@ std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
 Precision cuda_precision(const Network& network, Precision requested, bool transforms,
                          int device = 0);
 
-/// Returns a text that identifies the libraries on which the bits of a run's results depend on this
-/// device: the versions of cuBLAS and cuFFT, and what their choice of kernels may depend on (the
-/// number of multiprocessors and NVIDIA_TF32_OVERRIDE). It is empty if the network cannot use
-/// cuBLAS and no scattering features are computed by cuFFT. scatters: whether scattering features
-/// are computed.
+/// Returns a text that identifies the libraries that affect the bits of a run's results on this
+/// device: the versions of cuBLAS and cuFFT, and the properties by which they choose their kernels
+/// (the number of multiprocessors and NVIDIA_TF32_OVERRIDE). Empty if the network cannot use cuBLAS
+/// and no scattering features are computed by cuFFT. scatters: whether scattering features are
+/// computed.
 std::string cuda_library_arithmetic(const DeviceInfo& device, const Network& network,
                                     bool scatters);
 

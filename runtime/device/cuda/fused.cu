@@ -19,9 +19,9 @@ namespace cudp::cuda::inline CUDP_SIMT {
 namespace {
 
 /// Returns whether a network has exactly the layers of `list`, its input shape and cross-entropy
-/// loss. If so, writes the network's activation functions to `functions`. Only increasing functions
-/// match: then a max pool gives the same numbers before and after the function. n: number of layers
-/// in `list`.
+/// loss. If so, writes the network's activation functions to `functions`. They must be increasing
+/// functions, because the kernel may apply them before or after a max pool, which must not change
+/// the result. n: number of layers in `list`.
 template <std::size_t n>
 bool matches(const Network& net, const fused::LayerList<n>& list,
              std::array<Activate, 4>& functions) {

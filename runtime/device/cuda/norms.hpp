@@ -17,8 +17,8 @@ class DeviceNorms {
   void reset();
   void measure();
   /// Returns the sum of the stored norms as an integer multiple of `grid`. Each norm is limited to
-  /// max_norm and rounded down to a multiple of `grid` before it is added. Only the sum leaves the
-  /// device.
+  /// max_norm and rounded down to a multiple of `grid` before it is added. The norms stay on the
+  /// device; only their sum is copied to the host.
   std::uint64_t total(double max_norm, double grid);
 
  private:

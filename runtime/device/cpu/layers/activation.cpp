@@ -3,7 +3,7 @@
 namespace cudp::cpu {
 namespace {
 
-/// Applies an activation function to every number of an example. Overwrites its input.
+/// Layer that applies an activation function to every number of an example, in place.
 class CpuActivation final : public CpuLayer {
  public:
   explicit CpuActivation(const Activate& function) : function_(function) {}

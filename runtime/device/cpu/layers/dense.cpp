@@ -21,16 +21,17 @@ float number_of(const std::uint8_t* row, int k) {
   return x;
 }
 
-/// Dense layer. Weights are packed [input][output]. With x the layer's input and dy the gradient of
-/// its output, an example's weight gradient is the outer product x dy'. It is not stored: its norm
-/// is |x| |dy|. The sum over examples is one product of the inputs [examples, inputs] and the
-/// weighted dy [examples, outputs]. Coordinate-wise clipping weights each coordinate separately, so
-/// the norms then need two more products, and the sum adds one example after the other.
+/// Dense layer on the CPU. Weights are packed [input][output]. With x the layer's input and dy the
+/// gradient of its output, an example's weight gradient is the outer product x dy'. It is never
+/// stored: its norm is |x| |dy|, and the sum over examples is one product of the inputs [examples,
+/// inputs] and the weighted dy [examples, outputs]. With coordinate-wise clipping, each coordinate
+/// has another weight; the norms then need two more products, and the sum is computed one example
+/// after the other.
 ///
-/// As the first layer it can read a table's rows in compact form (CodedRows). The product of a
-/// one-hot feature with the weights is a row of weights, and the gradient of that row is dy. |x|^2
-/// is stored with the row. An example adds the same integers to the sum as its dense row would,
-/// because the dense row's zeros add nothing.
+/// As the first layer it can read a table's rows in compact form (CodedRows). For a one-hot feature
+/// that is 1, the product with the weights is a row of weights, and the gradient of that row is dy.
+/// |x|^2 is stored with the row. An example adds the same integers to the sum as in dense form,
+/// because the zeros of the dense row add nothing.
 class CpuDense final : public CpuLayer {
  public:
   explicit CpuDense(const Dense& layer) : outputs_(layer.out) {}

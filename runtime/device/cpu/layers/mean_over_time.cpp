@@ -6,7 +6,7 @@
 namespace cudp::cpu {
 namespace {
 
-/// Mean of a text's word vectors, divided by its L2 norm if unit_ is set.
+/// Layer that computes the mean of a text's word vectors, divided by its L2 norm if unit_ is set.
 class CpuMeanOverTime final : public CpuLayer {
  public:
   explicit CpuMeanOverTime(const MeanOverTime& layer) : unit_(layer.unit) {}

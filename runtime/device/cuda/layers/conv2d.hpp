@@ -14,8 +14,9 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// block's work would be padding. The value was not chosen by measurement.
 inline constexpr int kMinPatchChannels = 16;
 
-/// 2D convolution as a matrix product, whose kernels read the input by index tables or as patches
-/// of the image. cuDNN computes the forward pass if LayoutChoices::evaluates_by_library is set.
+/// 2D convolution, computed as a matrix product by kernels that read the input through index tables
+/// or as patches of the image. If LayoutChoices::evaluates_by_library is set, cuDNN computes the
+/// forward pass.
 class CudaConv2d final : public ProductLayer {
  public:
   CudaConv2d(const Conv2d& layer) : conv_(layer) {}
