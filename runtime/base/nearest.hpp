@@ -16,9 +16,12 @@ struct Synonym {
 
 /// Returns the candidates that a misspelt `word` may stand for; empty if there are none. Upper and
 /// lower case and leading "-" do not matter, and "_" counts as "-". The first of these rules that
-/// matches any candidate decides: - candidates equal to the word, - candidates that have the word
-/// as a synonym, - candidates that begin with the word, - the candidate with the most similar
-/// spelling, - candidates whose part before the first "-" is that of the word.
+/// matches any candidate decides:
+/// - candidates equal to the word,
+/// - candidates that have the word as a synonym,
+/// - candidates that begin with the word,
+/// - the candidate with the most similar spelling,
+/// - candidates whose part before the first "-" is that of the word.
 std::vector<std::string> near_names(std::string_view word, std::span<const std::string> candidates,
                                     std::span<const Synonym> synonyms = {});
 

@@ -66,9 +66,9 @@ void solve(CalibrateFlags& o) {
     find(o.batch, privacy::calibrate_batch);
 }
 
-/// Like solve(), for random allocation in which an epoch uses each example in several steps
-/// (--uses). Computes with --uses shorter epochs that use each example once, in place of one epoch:
-/// together they cost at least as much privacy.
+/// Computes the value of the flag that --solve names, as solve() does, for random allocation in
+/// which an epoch uses each example in several steps (--uses). Counts one such epoch as --uses
+/// shorter epochs that use each example once; together they cost at least as much privacy.
 void solve_with_uses(CalibrateFlags& o) {
   fill_in_training(o, o.solve);
   const std::uint64_t uses = uses_of(o), steps = needed(o.steps_per_epoch, "--steps-per-epoch");

@@ -90,8 +90,9 @@ class FetchedExamples {
   /// Dataset::first_rows. It is valid until the next call. Throws InputError if the file cannot be
   /// read, or a record in it is not valid.
   const Dataset& fetch(const Dataset& from, std::span<const std::uint32_t> which);
-  /// Like fetch(), but leaves the features undefined: the caller must copy the features of the
-  /// examples `which`, in this order, to the returned address, and then call check_features().
+  /// Copies the examples of `from` with the indices `which` in the same way as fetch(), but without
+  /// their features: the caller must copy these, in the same order, to the returned address, and
+  /// then call check_features().
   std::uint8_t* fetch_all_but_features(const Dataset& from, std::span<const std::uint32_t> which);
   const Dataset& copies() const { return copies_; }
   /// Returns the indices of all copied examples in copies(): 0, 1, 2, ...

@@ -40,8 +40,8 @@ std::string fill_text(const Numeric& n) {
   return n.fill ? "fill " + privacy::number(*n.fill) : "no fill";
 }
 
-/// Compares a column of the schema of a model's training data with the same column of another
-/// table's schema. Each check throws InputError if they differ.
+/// Compares the columns of two schemas, that of a model's training data and that of another table.
+/// Throws InputError if a column differs.
 class Match {
  public:
   Match(std::string source, std::string model)

@@ -45,9 +45,10 @@ const NamedDataset* find_named(std::string_view name) {
   return found == all.end() ? nullptr : &*found;
 }
 
-/// Returns the folder below request.dir that has the data set's files. Throws InputError, with the
-/// name of the script that downloads the data set, if there is none. Returns an empty path for a
-/// built-in data set, which has no files.
+/// Returns the folder that has the data set's files: the subfolder of request.dir with the data
+/// set's name, or request.dir itself. Throws InputError, with the name of the script that downloads
+/// the data set, if neither has them. Returns an empty path for a built-in data set, which has no
+/// files.
 fs::path folder_of(const NamedDataset& named, const DataRequest& request) {
   if (named.folder.empty()) return {};
   const fs::path top = request.dir.empty() ? "data" : request.dir;

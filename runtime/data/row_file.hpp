@@ -109,17 +109,19 @@ class RowFile {
   std::filesystem::path folder_for_copies_;
 };
 
-/// Opens a file of rows. folder_for_copies: see RowFile. Throws InputError if it cannot be opened
-/// or is too short, Error if it cannot be mapped. first_byte: position of the first row in the
-/// file. row_bytes: size of a row. rows: number of rows.
+/// Opens a file of rows. first_byte: position of the first row in the file [bytes]. row_bytes: size
+/// of a row. rows: number of rows. folder_for_copies: folder on whose disk files with copies of
+/// rows may be made; empty: none. Throws InputError if the file cannot be opened or is too short,
+/// Error if it cannot be mapped.
 std::shared_ptr<const RowFile> open_rows(const std::filesystem::path& path,
                                          std::uint64_t first_byte, std::size_t row_bytes,
                                          std::size_t rows,
                                          const std::filesystem::path& folder_for_copies = {});
 
 /// Makes a file without a name, with space on the disk for `rows` rows, whose content the caller
-/// writes later. folder, data: as for unnamed_file(). Returns null if the disk has less than twice
-/// this space. Throws Error if the file cannot be made or mapped. row_bytes: size of a row.
+/// writes later. Returns null if the disk has less than twice this space. folder: the file is made
+/// on the disk of this folder. data: name of the data set, for messages. row_bytes: size of a row.
+/// Throws Error if the file cannot be made or mapped.
 std::shared_ptr<const RowFile> make_empty_rows(const std::filesystem::path& folder,
                                                const std::string& data, std::size_t row_bytes,
                                                std::size_t rows);

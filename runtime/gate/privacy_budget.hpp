@@ -54,9 +54,9 @@ class PrivacyBudget : public ReleaseAuthority {
   /// the ledger on disk. Returns false, without charging any, if the budget does not suffice.
   [[nodiscard]] bool authorise(std::uint64_t first, std::span<const privacy::Release> releases);
 
-  /// Records that the run continues with a new random key, because the old one is lost. Releases
-  /// with an index of at least `number` have other noise when they are repeated, so they are
-  /// charged again.
+  /// Records that the run continues with a new random key, because the old one is lost. If it then
+  /// repeats releases with an index of at least `number`, their noise is new, so they are charged
+  /// again.
   void fresh_key(std::uint64_t number);
 
   const privacy::Ledger& ledger() const { return ledger_; }

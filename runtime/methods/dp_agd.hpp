@@ -55,29 +55,31 @@ struct DpAgdState {
   double rho = 0.0;              ///< total zCDP cost of these releases
 };
 
-/// DP-AGD: Lee and Kifer 2018, "Concentrated Differentially Private Gradient Descent with Adaptive
-/// per-Iteration Privacy Budget", Algorithm 2, for linear models.
+/// Method DP-AGD for linear models: gradient descent in which each iteration releases a noisy
+/// gradient, chooses its step size with noise, and adapts the privacy budget of the next
+/// iterations. Lee and Kifer 2018, "Concentrated Differentially Private Gradient Descent with
+/// Adaptive per-Iteration Privacy Budget", Algorithm 2.
 ///
 /// Differences from the paper:
 /// - Algorithm 2 normalises the noisy gradient and then averages the unit vector with a second
 ///   measurement that is not normalised. Here measurements are averaged first, then normalised.
 /// - Algorithm 2 lets the budget go below zero and discards the result of that release. Here the
 ///   gate checks a zCDP filter before every release, and a refused release is not made.
-/// - An added example can only raise clipped losses, so NoisyMin, the noisy choice of a step size,
-///   needs noise of scale C_obj / epsilon only (C_obj: largest clipped loss), and costs epsilon^2/8
-///   with Gumbel noise instead of epsilon^2/2. The paper's Laplace noise is available.
-/// - The budget in rho is that of the conversion of Canonne, Kamath and Steinke 2020; the classical
-///   conversion is available (dp_agd_method.hpp).
-/// - If no step size helps, the largest step size alpha_max shrinks by a stated factor. Otherwise,
-///   if even the smallest step size is too long for every direction, a run would spend its whole
-///   budget on one gradient. Shrinking costs no privacy, because it follows from a released choice.
-///   With the factor 1 alpha_max stays, as in the paper.
+/// - The noisy choice of a step size has noise of scale C_obj / epsilon only (C_obj: largest
+///   clipped loss), because an added example can only raise clipped losses. With Gumbel noise it
+///   costs epsilon^2/8 instead of epsilon^2/2. The paper's Laplace noise is available.
+/// - The budget is converted to rho by the theorem of Canonne, Kamath and Steinke 2020; the
+///   classical conversion is available (dp_agd_method.hpp).
+/// - If no step size helps, the largest step size alpha_max is multiplied by a public factor
+///   `shrink`. If it were not, a run in which even the smallest step size is too long would spend
+///   its whole budget on one gradient. Shrinking costs no privacy, because it follows from a
+///   released choice. With the factor 1, alpha_max does not change, as in the paper.
 /// - The regulariser does not depend on the data, so its gradient is added after the noise.
 ///
 /// Mini-batches: an iteration draws its examples, each with the same probability, and uses them for
-/// all its releases. They are charged as releases of all examples. That is valid, because a
-/// divergence of mixtures is at most the largest divergence of the parts; it uses no amplification
-/// by sampling.
+/// all its releases. These are charged as if they used all examples, without privacy amplification
+/// by sampling. That is valid, because a divergence of mixtures is at most the largest divergence
+/// of the parts.
 class DpAgd {
  public:
   /// Makes the algorithm. settings: its parameters. engine: computes the sums over the data.

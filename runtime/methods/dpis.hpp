@@ -44,17 +44,18 @@ struct DpisEpoch {
   double left = 0.0;
 };
 
-/// DPIS: Wei, Bao, Xiao, Yang 2022, "DPIS: An enhanced mechanism for differentially private SGD
-/// with importance sampling", Algorithm 1. Examples are sampled with probabilities proportional to
-/// their gradient norms, and the sampled gradients are scaled to equal norms. So the noise is
+/// Method DPIS, DP-SGD with importance sampling: examples are drawn with probabilities proportional
+/// to their gradient norms, and the drawn gradients are scaled to equal norms. The noise is then
 /// proportional to the mean norm K~ / N~ instead of the clipping norm C. K~: noisy sum of all
-/// gradient norms; N~: number of examples, noisy if it is private; b: expected batch size.
+/// gradient norms; N~: number of examples, noisy if it is private; b: expected batch size. Wei,
+/// Bao, Xiao, Yang 2022, "DPIS: An enhanced mechanism for differentially private SGD with
+/// importance sampling", Algorithm 1.
 ///
 /// Differences from the paper:
 /// - The weight of an example is b / (N~ P(included)), as in equation (7); line 26 lacks the b.
-/// - The norm by which an example is drawn is capped at K~ / b, where it is certain to be drawn.
-///   The paper assumes K~ > k b C; without that a weighted norm can exceed K~ / N~, on which the
-///   proof rests.
+/// - The norm that determines the probability of an example is capped at K~ / b, for which the
+///   probability is 1. The paper assumes K~ > k b C; without that, a weighted norm could exceed K~
+///   / N~, on which the proof rests.
 /// - K', the noisy sum of norms, is over all examples (p_K = 1), whose norms are known at the start
 ///   of an epoch. With p_K < 1 equation (11) has sensitivity C / p_K, but equation (19) accounts
 ///   for C.

@@ -57,9 +57,10 @@ inline constexpr std::size_t kAllDigits = 26;
 std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double> scores,
                                                           std::size_t count, double rate,
                                                           std::span<const std::uint32_t> digits);
-/// Returns the result of quick_noisy_order(), computed in multiple precision from all digits of
-/// every U_i, [scores.size(), kAllDigits]. Throws std::runtime_error if these digits do not
-/// determine the order, which has probability below 2^-100.
+/// Returns the indices of the `count` smallest of ln E_i + rate score_i, in order, where E_i = -ln
+/// U_i with uniform U_i. Computes in multiple precision from all digits of every U_i,
+/// [scores.size(), kAllDigits]. Throws std::runtime_error if these digits do not determine the
+/// order, which has probability below 2^-100.
 std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::size_t count,
                                            double rate, std::span<const std::uint32_t> digits);
 
@@ -72,8 +73,8 @@ std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::
 /// Rogers 2021, arXiv:2004.07223). Laplace: epsilon-DP, and no better bound is known.
 privacy::Mechanism noisy_min_mechanism(double epsilon, SelectionNoise noise);
 
-/// Returns the largest epsilon for which noisy_min has zCDP cost at most rho: sqrt(8 rho) for
-/// Gumbel noise, sqrt(2 rho) for Laplace noise.
+/// Returns the largest argument `epsilon` with which a call of noisy_min() has a zCDP cost of at
+/// most rho: sqrt(8 rho) for Gumbel noise, sqrt(2 rho) for Laplace noise.
 double noisy_min_epsilon(double rho, SelectionNoise noise);
 
 }  // namespace cudp

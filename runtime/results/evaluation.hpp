@@ -96,7 +96,7 @@ struct Evaluation {
     double f1 = 0.0;
     /// ROC curve of this class against all others, without points that are closer than kCurveStep
     /// to their neighbours. Empty if it is undefined. Also empty for the first of two classes,
-    /// whose curve would be that of the second.
+    /// because the curve of the second has the same information.
     std::vector<RocPoint> roc;
     /// Precision-recall curve of this class against all others, without points that are close to
     /// their neighbours.

@@ -136,8 +136,8 @@ class Tune {
   void check_same_tuning() const;
   /// Plans all candidates with the noisy number of examples that was released.
   void plan_with_released_count();
-  /// Releases the noisy number of examples, and plans all candidates with it. Requires that the
-  /// cost of that release was charged.
+  /// Releases the number of training examples with noise, and plans all candidates with the noisy
+  /// number. Requires that the cost of that release was charged.
   void release_count();
   /// Returns the candidates, each with the budget that `budget` states for a single candidate.
   std::vector<SweepCell> candidates_with(const privacy::SelectionBudget& budget) const;

@@ -78,7 +78,8 @@ class LinearSum {
   std::vector<FetchedExamples> fetched_;
   AlignedVector<std::int64_t> all_;
   AlignedVector<float> weights_;  ///< [features + 1, padded], weights; zero from `features` on
-  /// Weights of the features that table rows in compact form store as numbers, [numbers, padded].
+  /// Copies of the weights of those features that table rows in compact form store as numbers, in
+  /// the order of these numbers, padded to whole SIMD registers.
   AlignedVector<float> number_weights_;
   /// Losses, gradient norms and counts of each group of examples (one group per kernel call); empty
   /// without diagnostics.

@@ -66,8 +66,8 @@ class RowsAhead {
     FetchedExamples copies;
     RowReader::List reading;
     RowReader* reader = nullptr;  ///< of the file from which the rows are read
-    /// Group of steps whose temporary file has the rows of this batch; set until the rows have been
-    /// read. Null if the rows are read from the data set's own file.
+    /// The group of steps whose temporary file has the rows of this batch, kept alive until they
+    /// have been read. Null if the rows are read from the data set's own file.
     std::shared_ptr<const StagedSteps::Group> staged;
     std::vector<std::uint32_t> staged_rows;  ///< indices of the rows in the temporary file
   };

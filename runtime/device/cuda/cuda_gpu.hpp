@@ -247,9 +247,9 @@ class CudaGpu {
   template <class... P, class... A>
   void launch(const char* name, void (*kernel)(P...), const LaunchShape& s, const A&... args);
   /// Launches a kernel that may begin before the previous kernel launch has ended (programmatic
-  /// dependent launch). The kernel must follow the rules of kernels/common/dependent.cuh. It is an
-  /// ordinary launch if the device, the driver or the kernel's code does not support this, or
-  /// unless the environment variable CUDP_DEPENDENT_LAUNCHES is 1.
+  /// dependent launch). The kernel must follow the rules of kernels/common/dependent.cuh. If the
+  /// environment variable CUDP_DEPENDENT_LAUNCHES is not 1, or if the device, the driver or the
+  /// kernel's code does not support it, it is an ordinary launch.
   template <class... P, class... A>
   void launch_dependent(const char* name, void (*kernel)(P...), const LaunchShape& s,
                         const A&... args);

@@ -60,8 +60,9 @@ struct FusedKernel {
 std::vector<FusedKernel> fused_kernels_for(const Network& net, const DeviceLimits& limits,
                                            Precision precision, bool transforms = false);
 
-/// Returns the fused kernel for networks of dense layers, if the network is one and its layout fits
-/// the device; otherwise an empty list. Arguments as for fused_kernels_for().
+/// Returns the fused kernel for a network that has only dense layers, if its layout fits the
+/// device; an empty list if it does not fit or has other layers. limits: those of the device.
+/// transforms: whether gradients are transformed before clipping (coordinate-wise clipping).
 std::vector<FusedKernel> dense_kernels_for(const Network& net, const DeviceLimits& limits,
                                            bool transforms);
 

@@ -39,7 +39,8 @@ class RecordedSteps {
   Diagnostics take_diagnostics();
 
  private:
-  /// A recorded step for a single rank: CUDA graphs of its launches, with which it is replayed.
+  /// A training step of a single rank (process), recorded as CUDA graphs; replaying them runs the
+  /// step.
   struct Recorded {
     StepRecipe recipe;      ///< without the numbers that a CUDA graph reads from device memory
     std::int64_t capacity;  ///< largest batch that the CUDA graph can process [examples]
