@@ -35,13 +35,15 @@ inline constexpr Arithmetic kCudaArithmetic{};
 /// too.
 double min_clip_norm(const Network& network, Clipping clipping);
 
-/// Returns a bound on how much rounding increases the sensitivity over C, relative to C. Adding or
-/// removing one example changes the sum that an engine computes by at most C (1 +
-/// sensitivity_rounding_error) in L2, whatever the other examples are: each is rounded to the grid
-/// by itself, and integers are added without error (kernels/common/fixed_point.hpp).
+/// Returns an upper bound on the relative increase of the sensitivity by rounding errors: adding or
+/// removing one example changes the sum that an engine computes by at most C (1 + result) in L2,
+/// where C is the clipping norm. This holds whatever the other examples are, because each
+/// contribution is rounded to the grid by itself, and the integers are added without error
+/// (kernels/common/fixed_point.hpp). arithmetic: how the engine adds up the squares of a norm.
+/// shift: for transformed gradients, see below; otherwise 0.
 ///
-/// Let u = 2^-24. Norms: the sum of squares of one layer's n parameters, added in k chains, has a
-/// relative error of at most (n / k + k + 8) u, and the norm half of that. A minimum of 2^-13
+/// Proof. Let u = 2^-24. Norms: the sum of squares of one layer's n parameters, added in k chains,
+/// has a relative error of at most (n / k + k + 8) u, and the norm half of that. A minimum of 2^-13
 /// covers the smaller errors: of factors, roots and outer products, and the loss of squares below
 /// 2^-126 if C >= min_clip_norm. So f_i g_i, the gradient of example i times its clipping factor,
 /// has norm <= C (1 + e), with e the relative error of |g_i|. Weighting and the product with the
@@ -53,8 +55,7 @@ double min_clip_norm(const Network& network, Clipping clipping);
 /// For gradients that are transformed first (kernels/contribution/coordinates_math.hpp), with |m /
 /// scale| <= shift, e is the error of the norm of the transformed gradient w (a dense layer's is
 /// never too small). w is computed again for the sum, with roundings of numbers as large as |w| +
-/// |m / scale|: 8 u (1 + shift) replaces 4 u. arithmetic: how the engine adds up the squares of a
-/// norm.
+/// |m / scale|: 8 u (1 + shift) replaces 4 u.
 double sensitivity_rounding_error(const Network& network, const Arithmetic& arithmetic,
                                   double shift = 0.0);
 

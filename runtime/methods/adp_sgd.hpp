@@ -28,16 +28,17 @@ struct AdpSgdOptions {
   double adaptive_min = 1e-5;
 };
 
-/// ADP-SGD: Wu et al. 2021, "Adaptive Differentially Private Empirical Risk Minimization",
-/// Algorithm 1, with Poisson batches and clipping. The noise of a step depends on its step size, so
-/// that noise on the parameters falls with the root of the step size, not in proportion to it.
+/// Method ADP-SGD: DP-SGD in which the noise of a step depends on its step size, so that the noise
+/// added to the parameters falls with the root of the step size, not in proportion to it. Wu et al.
+/// 2021, "Adaptive Differentially Private Empirical Risk Minimization", Algorithm 1, with Poisson
+/// batches and clipping.
 ///
 /// Differences from the paper:
-/// - Equation (3) has the step size in the noise twice. This follows Algorithm 1, line 6.
+/// - Equation (3) has the step size in the noise twice. This code follows Algorithm 1, line 6.
 /// - The paper computes adaptive step sizes from the raw private gradient, which would reveal it.
 ///   Here they are computed from the released noisy gradient, which costs no privacy.
-/// - The noise multiplier sigma follows from composing the actual sequence of steps in the
-///   accountant. Theorem 4.1 is available to reproduce the paper's tables (theorem41_sigma).
+/// - The noise multiplier sigma is chosen by the accountant for the actual sequence of steps.
+///   Theorem 4.1 is available to reproduce the paper's tables (theorem41_sigma).
 class AdpSgd final : public EngineMethod {
  public:
   explicit AdpSgd(const MethodContext& context);

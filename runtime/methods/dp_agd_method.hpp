@@ -44,7 +44,8 @@ privacy::Budget dp_agd_budget(const TrainConfig& config, std::uint64_t unit_rows
 /// The settings include the cost of each release of an iteration, computed in one of two ways:
 /// - By rho (default): an iteration may spend rho / splits, of which gradient_share is for the
 ///   gradient and the rest for the choice of a step size. splits = examples epsilon / 100, at least
-///   10, because sums over more examples tolerate more noise. (Chosen on BANK and IPUMS-BR.)
+///   10, because with more examples or a larger budget a smaller part is still above the noise.
+///   (Chosen on BANK and IPUMS-BR.)
 /// - By epsilon (Lee and Kifer 2018, section 6.2): e = epsilon / (2 splits) for the gradient and as
 ///   much for the choice, splits = 60. The gradient's rho is that of the Gaussian mechanism's
 ///   classical noise (Theorem 3.3) at e: e^2 / (4 ln(1.25 / delta)).

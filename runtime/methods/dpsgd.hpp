@@ -4,9 +4,9 @@
 
 namespace cudp {
 
-/// DP-SGD: Abadi et al. 2016, Algorithm 1, with the Poisson sampling that its analysis requires
-/// (Mironov, Talwar, Zhang 2019), and division by the expected batch size b instead of the drawn
-/// one.
+/// Method DP-SGD: Abadi et al. 2016, Algorithm 1, with the Poisson sampling that its analysis
+/// requires (Mironov, Talwar, Zhang 2019). The noisy sum is divided by the expected batch size b,
+/// not by the drawn one.
 class DpSgd : public EngineMethod {
  public:
   explicit DpSgd(const MethodContext& context);

@@ -10,10 +10,10 @@ struct DpSgdDecayOptions {
   double noise_decay = 0.005;  ///< k, decay rate of the noise per epoch
 };
 
-/// DP-SGD with noise that falls from epoch to epoch, Yu et al. 2019 (arXiv:1904.02200), exponential
-/// decay: sigma_t = sigma_0 exp(-k t), t in epochs. Everything else is plain DP-SGD. sigma_0 is the
-/// smallest with which the composition of all steps stays within epsilon. Epsilon does not cover
-/// tuning k on the private data.
+/// DP-SGD with noise that falls from epoch to epoch, sigma_t = sigma_0 exp(-k t) in epoch t: Yu et
+/// al. 2019 (arXiv:1904.02200), exponential decay. Everything else is plain DP-SGD. sigma_0 is the
+/// smallest value with which all steps together stay within epsilon. Choosing k by looking at the
+/// private data is not covered by epsilon.
 class DpSgdDecay final : public DpSgd {
  public:
   explicit DpSgdDecay(const MethodContext& context);

@@ -24,24 +24,26 @@ struct QuantileOptions {
   bool normalised = false;
 };
 
-/// DP-SGD whose clipping norm follows a quantile of the gradients' norms: Andrew, Thakkar,
-/// Ramaswamy, McMahan 2021 (arXiv:1905.03871), Algorithm 1, for examples instead of users, with
-/// Poisson batches.
+/// Method dpsgd-quantile: DP-SGD whose clipping norm follows a quantile of the gradients' norms.
+/// Andrew, Thakkar, Ramaswamy, McMahan 2021 (arXiv:1905.03871), Algorithm 1, for examples instead
+/// of users, with Poisson batches.
 ///
 /// A step releases two noisy sums over one batch. g_i: gradient of example i; C_t: clipping norm;
 /// b: expected batch size; s: --quantile-noise; gamma, eta_C: QuantileOptions.
-///   - The sum of clipped gradients / C_t, with noise z_g = sigma / sqrt(1 - s).
-///   - The sum of b_i - 1/2, with b_i = 1 if |g_i| <= C_t, else 0. One example changes it by 1/2.
-///     Its noise is sigma_b = sigma / (2 sqrt(s)).
-/// Because 1 / z_g^2 + 1 / (2 sigma_b)^2 = 1 / sigma^2 (their Theorem 1), both are one Gaussian
-/// mechanism with noise multiplier sigma. The next clipping norm
-///   C_{t+1} = C_t exp(-eta_C (count / b + 1/2 - gamma)), within public bounds,
-/// depends on released values only; `count` is the second noisy sum. C_1 is --clip.
+/// - The sum of clipped gradients / C_t, with noise multiplier z_g = sigma / sqrt(1 - s).
+/// - A count, the sum of b_i - 1/2, where b_i = 1 if |g_i| <= C_t, else 0. One example changes it
+///   by 1/2. Its noise is sigma_b = sigma / (2 sqrt(s)).
 ///
-/// Difference from the paper: a gradient that is not finite counts as clipped, and contributes
+/// Because 1 / z_g^2 + 1 / (2 sigma_b)^2 = 1 / sigma^2 (their Theorem 1), both together are one
+/// Gaussian mechanism with noise multiplier sigma. The next clipping norm depends on released
+/// values only:
+///   C_{t+1} = C_t exp(-eta_C (noisy count / b + 1/2 - gamma)), within public bounds. C_1 is
+///   --clip.
+///
+/// Differences from the paper: a gradient that is not finite counts as clipped, and contributes
 /// nothing to the sum. With --quantile-normalise a step divides its noisy gradient by C_t, so that
-/// steps do not shrink with the gradients (the normalisation of automatic clipping, Bu et al. 2022,
-/// with C_t instead of the example's own norm).
+/// steps do not become smaller with the gradients (the normalisation of automatic clipping, Bu et
+/// al. 2022, with C_t instead of the example's own norm).
 class DpSgdQuantile final : public EngineMethod {
  public:
   explicit DpSgdQuantile(const MethodContext& context);

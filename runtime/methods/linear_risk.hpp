@@ -35,9 +35,9 @@ struct RiskSettings {
 double loss_curvature(const RiskSettings& settings);
 
 /// Empirical risk of a linear two-class model: the sum of the weighted losses over a training set.
-/// It is convex, with a continuous gradient. Its examples are vectors v = y (x, 1), scaled to norm
-/// at most 1 (RiskSettings::max_norm); a row with a feature that is not finite is left out. Adding
-/// or removing an example changes the gradient anywhere by a vector of norm at most 1.
+/// It is convex, with a continuous gradient. Examples are vectors v = y (x, 1), scaled to norm at
+/// most 1 (RiskSettings::max_norm); a row with a feature that is not finite is ignored. Adding or
+/// removing an example changes the risk's gradient, at any weights, by a vector of norm at most 1.
 ///
 /// The data must outlive this object. Throws InputError unless there are two classes.
 class LinearRisk {
@@ -96,15 +96,16 @@ struct RiskProblem {
   double tolerance = 0.0;  ///< norm of the gradient of J at which a solver may stop
 };
 
-/// Returns a number of iterations after which gradient descent provably has a gradient of norm at
-/// most problem.tolerance, rounding included, on every data set within `settings`. Returns nullopt
-/// if there is no proof, or if it takes more than 10^7 iterations. Depends on public numbers only.
+/// Returns how many iterations of gradient descent are enough, on every data set that `settings`
+/// allow, to reach a gradient of J of norm at most problem.tolerance, rounding included. Returns
+/// nullopt if this cannot be proved, or if more than 10^7 iterations are needed. Depends on public
+/// numbers only.
 ///
-/// With at most settings.max_examples examples, J's gradient has Lipschitz constant L = curvature
-/// max_examples + regulariser, and J's minimum w* is at most W from 0, because J(w*) <= J(0).
-/// Descent from 0 makes steps of gradient / L. Its gradients have a rounding error of at most e,
-/// and its steps are rounded in the type Extended, whose unit roundoff is u. Each step reduces the
-/// distance to w* by the factor 1 - 1 / kappa, kappa = L / regulariser, up to e / L and 10 u W.
+/// Proof: with at most settings.max_examples examples, J's gradient has Lipschitz constant L =
+/// curvature max_examples + regulariser, and J's minimum w* is at most W from 0, because J(w*) <=
+/// J(0). Descent from 0 makes steps of gradient / L. Its gradients have a rounding error of at most
+/// e, and its steps are rounded in the type Extended, whose unit roundoff is u. Each step reduces
+/// the distance to w* by the factor 1 - 1 / kappa, kappa = L / regulariser, up to e / L and 10 u W.
 /// After kappa ln(4 L W / tolerance) steps the gradient is at most tolerance / 4 + kappa e + 10 u
 /// kappa L W. The measured gradient is at most 2 e more, and 3 L W 2^-53 more because weights are
 /// rounded to double at the end.
@@ -120,15 +121,16 @@ struct RiskMinimum {
 
 enum class RiskSolver { fastest, descent };
 
-/// Minimises J, from 0, until the norm of the gradient is at most the tolerance, rounding included.
-/// The exact minimum is then at most tolerance / regulariser away, because J is strongly convex.
+/// Minimises the objective J, starting from 0, until the norm of its gradient is at most the
+/// tolerance, rounding included. The exact minimum is then at most tolerance / regulariser away,
+/// because J is strongly convex. Throws Error if no solver converged.
 ///
 /// RiskSolver::fastest is Newton's method, first in double. Its linear systems are solved
 /// inexactly, by a few iterations of conjugate gradients, and each step is halved until the
 /// gradient gets shorter (Dembo, Eisenstat, Steihaug 1982, "Inexact Newton methods"). There is no
 /// proof that it converges for all data. If it does not, gradient descent follows, which converges
-/// whenever iterations_for_all_data returns a number. So whether there is a result does not depend
-/// on the data. Throws Error if no solver converged.
+/// if iterations_for_all_data() returns a number. In that case, whether there is a result does not
+/// depend on the data.
 RiskMinimum minimise_risk(LinearRisk& risk, const RiskProblem& problem,
                           RiskSolver solver = RiskSolver::fastest);
 

@@ -30,13 +30,15 @@ std::size_t noisy_min(std::span<const double> scores, double sensitivity, double
                       ReleaseObserver* release_observer = nullptr);
 
 /// Returns the indices of the `count` smallest scores (or of all, if there are fewer) after adding
-/// Gumbel noise as in noisy_min, in order. This is `count` noisy minima one after another, each
-/// among the scores not chosen before (Durfee, Rogers 2019, arXiv:1905.04273, Lemma 4.2).
+/// Gumbel noise as in noisy_min, in order. This is the same as `count` calls of noisy_min one after
+/// another, each with the scores not chosen before (Durfee, Rogers 2019, arXiv:1905.04273, Lemma
+/// 4.2).
 ///
-/// The result is exact: scores count as the real numbers that they are, and Gumbel noise is -ln(-ln
-/// U) of reals U in (0, 1), of which as many bits are drawn as the order needs. With r = epsilon /
-/// sensitivity, rounded down, it is the order of ln E_i + r score_i, E_i = -ln U_i. So P(i first)
-/// is proportional to exp(-r score_i), to the last bit. Only the order is released.
+/// The result is exact, not subject to rounding: scores count as real numbers, and Gumbel noise is
+/// -ln(-ln U) of real numbers U in (0, 1), of which as many bits are drawn as are needed to find
+/// the order. With r = epsilon / sensitivity, rounded down, it is the order of ln E_i + r score_i,
+/// where E_i = -ln U_i. So P(i first) is proportional to exp(-r score_i), to the last bit. Only the
+/// order is released.
 ///
 /// U of score i has words 2 i and 2 i + 1 of the stream as its first 64 bits, and words 2 k + 24 i
 /// .. 2 k + 24 i + 23 (for k scores) as 768 more, most significant first.

@@ -4,31 +4,32 @@
 
 namespace cudp {
 
-/// Objective perturbation with an approximate minimum: Iyengar, Near, Song, Thakkar, Thakurta, Wang
-/// 2019, "Towards Practical Differentially Private Convex Optimization", Algorithm 1 (AMP), based
-/// on Chaudhuri, Monteleoni, Sarwate 2011 (arXiv:0912.0071) with the Gaussian noise and the
-/// determinant of Kifer, Smith, Thakurta 2012.
+/// Method objpert: objective perturbation with an approximate minimum. Iyengar, Near, Song,
+/// Thakkar, Thakurta, Wang 2019, "Towards Practical Differentially Private Convex Optimization",
+/// Algorithm 1 (AMP), based on Chaudhuri, Monteleoni, Sarwate 2011 (arXiv:0912.0071), with the
+/// Gaussian noise and the determinant of Kifer, Smith, Thakurta 2012.
 ///
 ///   minimise J(w) = sum of loss(v_i . w) + Lambda / 2 |w|^2 + b . w,
-///       with examples |v_i| <= 1 and noise b ~ N(0, (1 / mu)^2 I), up to |gradient of J at w'| <=
-///       tau
+///       with examples |v_i| <= 1 and noise b ~ N(0, (1 / mu)^2 I);
+///   stop at a w' with |gradient of J at w'| <= tau
 ///   release w' + N(0, (2 tau / (Lambda mu_out))^2 I)
 ///
-/// The proof of objective perturbation is for the exact minimum w_min, which is never computed. |w'
-/// - w_min| <= tau / Lambda for any solver, so given w_min, w' differs between neighbours by at
-/// most 2 tau / Lambda: a Gaussian mechanism. tau includes rounding (linear_risk.hpp).
+/// The second noise is needed because the proof of objective perturbation is for the exact minimum
+/// w_min, which is never computed. |w' - w_min| <= tau / Lambda for any solver, so given w_min, w'
+/// differs between neighbours by at most 2 tau / Lambda, and the second release is a Gaussian
+/// mechanism. tau includes rounding (linear_risk.hpp).
 ///
-/// Lambda = lambda N, with lambda the option --l2 and N the public or noisy number of examples. It
-/// is at least what makes kappa = ln(1 + beta / Lambda), the determinant's part of epsilon, at most
-/// epsilon / 2, as in Kifer et al.; beta is the loss's curvature. If N is private, kappa is set to
-/// epsilon / 10, which is fixed before the noisy N is drawn.
+/// Lambda = lambda N, where lambda is the option --l2 and N the public or noisy number of examples.
+/// It must be so large that kappa = ln(1 + beta / Lambda), the determinant's part of epsilon, is at
+/// most epsilon / 2, as in Kifer et al.; beta is the loss's curvature. If N is private, kappa is
+/// set to epsilon / 10, which is fixed before the noisy N is drawn.
 ///
 /// The proof needs a density of b in real numbers, and a one-to-one map from b to w'. It does not
 /// hold for the bits of a float, so the models of such runs must not be released.
 ///
-/// Difference from AMP: epsilon and delta are not divided between the two releases.
+/// Differences from AMP: epsilon and delta are not divided between the two releases;
 /// privacy/rdp/objective_perturbation.hpp bounds both together, with mu_out = mu / 100. AMP's other
-/// terms assume neighbours with equally many examples; here one is added or removed.
+/// terms assume neighbours with equally many examples; here one example is added or removed.
 class ObjectivePerturbation final : public LinearMethod {
  public:
   ObjectivePerturbation(const TrainConfig& config, const LinearProblem& facts);

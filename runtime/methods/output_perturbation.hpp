@@ -8,25 +8,26 @@
 
 namespace cudp {
 
-/// Output perturbation: Chaudhuri, Monteleoni, Sarwate 2011 (arXiv:0912.0071), Algorithm 1, with
-/// Gaussian noise.
+/// Method outpert: output perturbation. It releases the minimum of a regularised risk with Gaussian
+/// noise. Chaudhuri, Monteleoni, Sarwate 2011 (arXiv:0912.0071), Algorithm 1.
 ///
 ///   w* = argmin of sum of loss(v_i . w) + Lambda / 2 |w|^2, with examples |v_i| <= 1
 ///   release w* + N(0, (S / mu)^2 I)
 ///
-/// With one more example the gradient at w* is that example's, of norm at most 1, and the objective
-/// is Lambda-strongly convex, so the minimum moves by at most 1 / Lambda. Lambda is lambda N, with
-/// lambda the option --l2 and N the public or noisy number of examples, so it is the same for
-/// neighbours. A solver's result has a gradient of at most tau, rounding included, and is at most
-/// tau / Lambda from the minimum: S = (1 + 2 tau) / Lambda, for adding and for removing. Each
-/// coordinate is then rounded to a multiple of g, a public power of two, i.e. changed by at most g
-/// / 2, and so is a neighbour's. This adds sqrt(d) g to S, a millionth of it, for d coordinates.
+/// Sensitivity S: with one more example, the gradient at w* is that example's, of norm at most 1,
+/// and the objective is Lambda-strongly convex, so the minimum moves by at most 1 / Lambda. (Lambda
+/// is lambda N, where lambda is the option --l2 and N the public or noisy number of examples, so it
+/// is the same for neighbours.) A solver's result has a gradient of at most tau, rounding included,
+/// and is at most tau / Lambda from the minimum: S = (1 + 2 tau) / Lambda, for adding and for
+/// removing. Each of the d coordinates is then rounded to a multiple of g, a public power of two,
+/// which changes it by at most g / 2; the same is true of a neighbour's. This adds sqrt(d) g to S,
+/// a millionth of it.
 ///
 /// Differences from the paper: noise is Gaussian, with the mu that makes it exactly (epsilon,
 /// delta)-DP (privacy/rdp/gaussian.hpp), instead of noise with density exp(-epsilon |b|).
 /// Neighbours differ by one added or removed example, so the sum is minimised, not the mean, and S
-/// is half of theirs. The optimiser is not assumed to be exact. DP-AGD's OutPert (Zhang et al.
-/// 2017) stops gradient descent early, which this does not do.
+/// is half of theirs. The optimiser is not assumed to be exact. The variant in DP-AGD's paper,
+/// OutPert (Zhang et al. 2017), stops gradient descent early; this method does not.
 class OutputPerturbation final : public LinearMethod {
  public:
   OutputPerturbation(const TrainConfig& config, const LinearProblem& facts);

@@ -11,28 +11,28 @@ struct PrivGeneOptions {
   std::int64_t parents = 10;
 };
 
-/// PrivGene: Zhang, Xiao, Yang, Zhang, Winslett 2013, "PrivGene: Differentially Private Model
-/// Fitting Using Genetic Algorithms". In each generation the exponential mechanism chooses the
+/// Method PrivGene: a genetic algorithm. In each generation the exponential mechanism chooses the
 /// fittest candidate models as parents. The next generation is made from them by crossover and
 /// mutation, which read no data. One model of the last generation is chosen and released;
-/// everything else stays private.
+/// everything else stays private. Zhang, Xiao, Yang, Zhang, Winslett 2013, "PrivGene:
+/// Differentially Private Model Fitting Using Genetic Algorithms".
 ///
-/// Fitness is the sum of losses, each clipped to [0, C_obj]. Adding one example raises every
-/// model's fitness by between 0 and C_obj. So a choice with weights exp(-e fitness / C_obj) has a
-/// privacy loss in an interval of length e.
+/// The fitness of a model is the sum of losses, each clipped to [0, C_obj]; smaller is better.
+/// Adding one example raises every model's fitness by between 0 and C_obj. So a choice with weights
+/// exp(-e fitness / C_obj) has a privacy loss in an interval of length e.
 ///
 /// Differences from the paper:
-/// - This uses the plain exponential mechanism. The noise of the paper's enhanced one depends on
-///   how far an example can move the difference of two candidates' fitness. With losses clipped to
-///   [0, C_obj] that is C_obj too, and scores that all move in one direction need no more noise in
-///   the plain mechanism.
-/// - A choice of bounded range e is charged with e^2/8 in zCDP (Cesar, Rogers 2021) against
-///   (epsilon, delta), as in DP-AGD, instead of e against a pure epsilon.
+/// - This uses the plain exponential mechanism. The paper's enhanced mechanism has noise that
+///   depends on how far an example can move the difference of two candidates' fitness. With losses
+///   clipped to [0, C_obj] that is C_obj too, and since an example moves all scores in the same
+///   direction, the plain mechanism needs no more noise.
+/// - A choice whose privacy loss has a range of length e is charged with e^2/8 in zCDP (Cesar,
+///   Rogers 2021) against (epsilon, delta), as in DP-AGD, instead of e against a pure epsilon.
 /// - The m' parents of a generation are the models with the m' smallest fitnesses after adding
 ///   Gumbel noise, one number each. This equals m' exponential mechanisms, each without those
 ///   chosen before (Durfee, Rogers 2019, arXiv:1905.04273, Lemma 4.2). Fitnesses are exact sums on
-///   a grid, and their order with noise is that of real numbers (noisy_min.hpp), so the proof holds
-///   for what is released.
+///   a grid, and their noisy order is that of real numbers (noisy_min.hpp), so the proof holds for
+///   what is released.
 /// - Parents stay candidates. A mutation moves one coordinate, by up to 1 in the first generation
 ///   and by less in each later one.
 class PrivGene final : public LinearMethod {
