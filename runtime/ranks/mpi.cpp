@@ -139,8 +139,8 @@ class MpiRanks final : public Ranks {
   }
 
  private:
-  /// Returns the number of ranks on this node, this one included, whose processes may run on exactly
-  /// the same cores as this one.
+  /// Returns the number of ranks on this node, this one included, whose processes may run on
+  /// exactly the same cores as this one.
   int sharers(Handle node) {
     cpu_set_t mine;
     CPU_ZERO(&mine);

@@ -29,8 +29,8 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 }  // namespace
 
-/// Start of the shared memory: a hash table. Entries whose questions have the same hash value are in
-/// one list. An entry is complete before a list refers to it, and never changes afterwards.
+/// Start of the shared memory: a hash table. Entries whose questions have the same hash value are
+/// in one list. An entry is complete before a list refers to it, and never changes afterwards.
 struct SharedBounds::Table {
   const std::uint64_t mark = kBoundsMark;
   /// Offset of the first unused byte of the memory [kOffsetUnit bytes].
