@@ -83,11 +83,12 @@ std::optional<std::vector<double>> DpAgd::measure(DpAgdState& s, const std::vect
   return gate_.release(release, units_of(sum, release.grid));
 }
 
-/// Returns the description of the release of a noisy gradient sum: name, noise, charge. sigma: its
-/// noise multiplier. number: index of the release. Released values are multiples of a grid, usually
-/// that of the engine's sum. If the noise would be 2^39 steps of that grid or more, the grid is
-/// 2^-38 of the noise instead; the sum is then rounded to it, by at most half a step in each
-/// coordinate, and the sensitivity includes this.
+/// Returns the description of the release of a noisy gradient sum: name, noise, privacy charge.
+/// sigma: its noise multiplier. number: index of the release.
+///
+/// Released values are multiples of a grid, usually that of the engine's sum. Noise of 2^39 steps
+/// of that grid or more takes a coarser grid, 2^-38 of the noise. Rounding the sum to the coarser
+/// grid changes each coordinate by at most half a step; the sensitivity includes this.
 GaussianRelease DpAgd::gradient_release(double sigma, std::uint64_t number) const {
   const double max_examples = settings_.max_examples;
   const int d = engine_.dimension();

@@ -52,17 +52,16 @@ std::vector<std::size_t> noisy_smallest(std::span<const double> scores, std::siz
 inline constexpr std::size_t kFirstDigits = 2;
 inline constexpr std::size_t kAllDigits = 26;
 
-/// Returns the indices of the `count` smallest of ln E_i + rate score_i, in order, where E_i = -ln
-/// U_i with uniform U_i. digits: first words of every U_i, [scores.size(), kFirstDigits]. Computes
-/// in double with a bound on the error; returns nullopt if, within that bound, another order is
-/// possible.
+/// Returns the indices of the `count` smallest of the noisy scores ln E_i + rate score_i, in
+/// ascending order of noisy score, where E_i = -ln U_i and U_i are uniform random numbers in (0,
+/// 1). digits: first words of every U_i, [scores.size(), kFirstDigits]. Computes in double with a
+/// bound on the error; returns nullopt if, within that bound, another order is possible.
 std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double> scores,
                                                           std::size_t count, double rate,
                                                           std::span<const std::uint32_t> digits);
-/// Returns the indices of the `count` smallest of ln E_i + rate score_i, in order, where E_i = -ln
-/// U_i with uniform U_i. Computes in multiple precision from all digits of every U_i,
-/// [scores.size(), kAllDigits]. Throws std::runtime_error if these digits do not determine the
-/// order, which has probability below 2^-100.
+/// Returns the same indices as quick_noisy_order(), but computes in multiple precision from all
+/// digits of every U_i, [scores.size(), kAllDigits]. Throws std::runtime_error if these digits do
+/// not determine the order, which has probability below 2^-100.
 std::vector<std::size_t> exact_noisy_order(std::span<const double> scores, std::size_t count,
                                            double rate, std::span<const std::uint32_t> digits);
 

@@ -126,9 +126,10 @@ class StagedSteps {
   /// Starts, in another thread, the pass that copies the rows of the group that was drawn, if a
   /// temporary file is free. Then starts to draw the next group.
   void start_pass();
-  /// Waits briefly for the pass in progress. If it has ended, makes the group of steps that it
-  /// copied the current group (now_). Ends all passes if this one failed, or ended only after
-  /// `step`, the current step, was past the end of its group.
+  /// Waits briefly for the pass through the file that is in progress. If it has ended, the group of
+  /// steps whose rows it copied becomes the current group (now_). No more passes are made if it
+  /// failed, or if it was too slow: `step`, which the training makes now, is already past the end
+  /// of the group.
   void use_passed(std::uint64_t step);
   template <class T>
   bool is_ready(const std::future<T>& result) const;

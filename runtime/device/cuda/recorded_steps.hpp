@@ -47,11 +47,11 @@ class RecordedSteps {
     /// CUDA graphs of the step: one or, if rows are streamed from the host, one for each buffer of
     /// rows.
     std::vector<Gpu::Recording> recordings;
-    /// CUDA graphs, one for each of `recordings`, that only start a step, i.e. provide its batch
-    /// and its scalars. If this is not empty, each graph in `recordings` also starts the following
-    /// step, so these graphs are needed only for steps without a predecessor to start them: the
-    /// first step of a run, of the batches drawn ahead or of a buffer of rows, and a step after one
-    /// that the host has completed. If it is empty, each graph in `recordings` starts its own step.
+    /// CUDA graphs that only start a step, i.e. provide its batch and its scalars; one for each of
+    /// `recordings`. If there are none, each graph in `recordings` starts its own step. If there
+    /// are, each graph in `recordings` also starts the following step, and `starts` are needed only
+    /// for a step whose predecessor did not start it: the first step of a run, of the batches drawn
+    /// ahead or of a buffer of rows, and a step after one that the host has completed.
     std::vector<Gpu::Recording> starts;
   };
   /// CUDA graphs of a step if there are several ranks (processes). If the devices add up the ranks'
