@@ -64,10 +64,10 @@ struct AuditResult {
 /// Audits a training: trains once with canaries, each included with probability 1/2, and guesses
 /// from the result which were included. The training is that of `cudp train`, with the same
 /// sampler, clipping, noise and accounting. If a unit of privacy has several rows, a canary is a
-/// whole unit of that many equal rows. If the number of examples is public, it includes all
-/// canaries, also those that are not included in the training. Writes no file. No result of such a
-/// run may be released. Throws InputError if the settings do not allow an audit or a training,
-/// BudgetError if the privacy budget does not suffice.
+/// whole unit of that many equal rows. If the number of examples is public, the public number
+/// counts all canaries, whether they are included in the training or not. Writes no file. No result
+/// of such a run may be released. Throws InputError if the settings do not allow an audit or a
+/// training, BudgetError if the privacy budget does not suffice.
 AuditResult audit(const TrainConfig& config, const AuditSettings& settings, Reporter& reporter);
 
 }  // namespace cudp

@@ -49,7 +49,8 @@ void wipe(RandomKey& key) { explicit_bzero(&key, sizeof key); }
 
 namespace {
 
-/// Allocates a key on a page of its own between guard pages, locked if the system allows it.
+/// Allocates memory for a key, on a page of its own between guard pages. If the system allows it,
+/// the page is locked, i.e. never swapped to disk.
 RandomKey* locked_key() {
   if (::sodium_init() < 0) throw Error("random key: libsodium cannot start");
   void* const memory = ::sodium_malloc(sizeof(RandomKey));

@@ -23,8 +23,8 @@ struct HelpLine {
 std::span<const HelpLine> train_help_lines();
 
 /// Returns the short help: one line per option with its flag, value, description and default.
-/// lines: the options, by key. own: the command's own options; a key that is not among them is that
-/// of an option of `cudp train`.
+/// lines: which options, by key, and their descriptions. own: the command's own options; any other
+/// key is that of an option of `cudp train`.
 std::string help_lines_text(std::span<const HelpLine> lines, std::span<const Option> own = {});
 
 /// Breaks the lines of a help text at blanks, so that none is wider than `width` columns (a longer

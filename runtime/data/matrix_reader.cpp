@@ -233,7 +233,9 @@ class MatrixReader::Source {
       bad_input(y_->name(), "", one_each, labels[0] < rows_ ? "fewer" : "more");
   }
 
-  /// Checks one row. row: its elements in the order of the file. number: its index.
+  /// Checks that all elements of a row are finite. If not, adds an error to faults_ or, with
+  /// Malformed::missing, sets the whole row to zeros. row: its elements in the order of the file.
+  /// number: its index.
   void check_row(std::span<float> row, std::uint64_t number) {
     const std::size_t at = first_not_finite(row);
     if (at == row.size()) return;

@@ -80,9 +80,10 @@ struct TableBlock {
 /// Reads a table in blocks of rows, in order. Memory use does not grow with the number of rows.
 class TableReader {
  public:
-  /// Requires that the schema is complete, and that bytes and schema outlive the reader. Throws
-  /// InputError if the header lacks columns of the schema, if the file is not a table, or if
-  /// `options` names a column that the schema lacks.
+  /// Makes a reader for a table, and reads its header. bytes: the table's file. Requires that the
+  /// schema is complete, and that bytes and schema outlive the reader. Throws InputError if the
+  /// header lacks columns of the schema, if the file is not a table, or if `options` names a column
+  /// that the schema lacks.
   TableReader(ByteReader& bytes, const TableSchema& schema, const TableOptions& options);
   ~TableReader();
   TableReader(const TableReader&) = delete;

@@ -35,8 +35,8 @@ struct CanaryFacts {
 };
 
 /// Canaries of an audit: examples with a chosen gradient. Their contributions are computed here,
-/// and the engine adds them to those of other examples. If the tap is null, as in every training
-/// that is not audited, there are no canaries.
+/// and the engine adds them to those of other examples. A training that is not audited has an
+/// object without canaries.
 class Canaries {
  public:
   /// Makes the canaries that the settings of an audit describe. tap: these settings, which name the

@@ -17,7 +17,7 @@ namespace cudp {
 /// forked process writes to the same file.
 class TranscriptMemory {
  public:
-  /// Creates the file. Throws Error if the system cannot.
+  /// Creates an empty file in memory. Throws Error if the system cannot.
   TranscriptMemory();
   ~TranscriptMemory();
   TranscriptMemory(const TranscriptMemory&) = delete;

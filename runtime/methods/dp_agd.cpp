@@ -86,9 +86,10 @@ std::optional<std::vector<double>> DpAgd::measure(DpAgdState& s, const std::vect
 /// Returns the description of the release of a noisy gradient sum: name, noise, privacy charge.
 /// sigma: its noise multiplier. number: index of the release.
 ///
-/// Released values are multiples of a grid, usually that of the engine's sum. Noise of 2^39 steps
-/// of that grid or more takes a coarser grid, 2^-38 of the noise. Rounding the sum to the coarser
-/// grid changes each coordinate by at most half a step; the sensitivity includes this.
+/// Released values are multiples of a grid, usually that of the engine's sum. If the noise is at
+/// least 2^39 steps of that grid, a coarser grid is used, of 2^-38 times the noise. The sum is then
+/// rounded to the coarser grid; each coordinate changes by at most half a step, which the
+/// sensitivity includes.
 GaussianRelease DpAgd::gradient_release(double sigma, std::uint64_t number) const {
   const double max_examples = settings_.max_examples;
   const int d = engine_.dimension();

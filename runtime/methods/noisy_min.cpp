@@ -58,15 +58,14 @@ double min_of(std::span<const double> scores) {
 
 }  // namespace
 
-/// The function computes in double; this is its error analysis. Let E = -ln U, with uniform U in
-/// (0, 1), and let m be the first 64 bits of U, so that U is in [m, m + 1] 2^-64, and 2^44 <= m <=
-/// 2^64 - 2^44.
-///   Later bits change U by at most 2^-44 of its value. They change E by at most 2^-44 if U < 1/2,
-///   where E > ln 2; and by at most 2^-63 if U >= 1/2, where E > 2^-20. In both cases that is below
-///   2^-42 of E.
-/// Rounding m or 2^64 - m to double, and log or log1p (a few units in the last place), change E by
-/// 2^-49 of its value, the outer log itself by 2^-49 of |ln E|, the product rate * score by 2^-50
-/// of its value. The sum of these errors is below 2^-40 (1 + |ln E| + product).
+/// Error analysis of quick_noisy_order(), which computes in double. Let E = -ln U, with uniform U
+/// in (0, 1), and let m be the first 64 bits of U, so that U is in [m, m + 1] 2^-64, and 2^44 <= m
+/// <= 2^64 - 2^44. Later bits change U by at most 2^-44 of its value. They change E by at most
+/// 2^-44 if U < 1/2, where E > ln 2; and by at most 2^-63 if U >= 1/2, where E > 2^-20. In both
+/// cases that is below 2^-42 of E. Rounding m or 2^64 - m to double, and log or log1p (a few units
+/// in the last place), change E by 2^-49 of its value, the outer log itself by 2^-49 of |ln E|, the
+/// product rate * score by 2^-50 of its value. The sum of these errors is below 2^-40 (1 + |ln E| +
+/// product).
 std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double> scores,
                                                           std::size_t count, double rate,
                                                           std::span<const std::uint32_t> digits) {

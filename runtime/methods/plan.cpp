@@ -130,7 +130,7 @@ void decode(const Json& json, Number& number) {
   number = json.get<Number>();
 }
 
-/// Calls visit(name, member) for each member of a plan that a checkpoint stores.
+/// Calls visit(name, member) for those members of a privacy plan that are stored in checkpoints.
 template <class Plan, class Visit>
 void visit_parts(Plan& p, const Visit& visit) {
   visit("sampling_threshold", p.sampling_threshold);

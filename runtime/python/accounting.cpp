@@ -68,8 +68,8 @@ class PythonAccountant {
     for_user([&] { found = accountant_->deltas(epsilons); });
     return found;
   }
-  /// Returns the bounds on epsilon at a delta (or on delta at an epsilon), as `cudp account`
-  /// computes them.
+  /// Return the bounds on epsilon at a given delta, and on delta at a given epsilon, as `cudp
+  /// account` computes them.
   privacy::PrivacyBound epsilon(double delta) {
     const std::lock_guard one(mutex_);
     privacy::PrivacyBound found;

@@ -4,10 +4,10 @@
 
 namespace cudp {
 
-/// Whether a launcher such as mpirun has started this process, judged by environment variables: the
-/// number of processes that it started, and the name of the variable that states it; 1 and "" if no
-/// launcher has. SLURM_NTASKS is not used, because it is also set in a batch script that starts one
-/// process.
+/// What the environment variables state about a launcher, such as mpirun, that started this
+/// process: the number of processes that it started, and the name of the variable with this number;
+/// 1 and "" if no launcher did. SLURM_NTASKS is not used, because it is also set in a batch script
+/// that starts one process.
 struct Launched {
   std::string variable;
   long processes = 1;

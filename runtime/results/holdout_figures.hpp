@@ -18,10 +18,11 @@ namespace cudp {
 /// fixed before the run releases any noisy value. Neighbouring data sets differ by one unit of
 /// privacy, of up to unit_rows rows.
 ///
-/// The plan's (epsilon, delta) covers these noisy numbers, and the noisy number of training
-/// examples if that is released, for a unit that is held out; the model does not matter. A unit
-/// that is trained on is covered by the training's own bound. So the larger of the two bounds holds
-/// for every unit (privacy/README.md).
+/// The plan's (epsilon, delta) is the guarantee for a unit that is held out. It covers these noisy
+/// numbers and, if that is released, the noisy number of training examples. (The model is trained
+/// without such a unit, so it reveals nothing about it.) The guarantee for a unit that is trained
+/// on is the training's own bound. So the larger of the two bounds holds for every unit
+/// (privacy/README.md).
 struct HoldoutPlan {
   double share = 0.0;    ///< fraction of the units that are held out; 0: none are
   double epsilon = 0.0;  ///< 0 if no test results are released

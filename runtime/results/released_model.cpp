@@ -71,8 +71,8 @@ std::vector<float> parameters_of(const TensorFile& file, const Network& network,
   return parameters;
 }
 
-/// Returns the tensors and metadata of a model's file. A model of texts still lacks those of its
-/// vocabulary and embedding.
+/// Returns the tensors and metadata of a model's file. For a model of texts, those of the
+/// vocabulary and the embedding are not included.
 TensorFile file_of(const ReleasedModel& model) {
   TensorFile file = tensors_of(model.network, model.parameters);
   file.metadata = {{"format", "pt"},  // tensors have PyTorch's memory layouts

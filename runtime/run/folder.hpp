@@ -74,12 +74,12 @@ class RunFolder {
   Sync sync_;
 };
 
-/// Time after the start of a new run in which its files are written without waiting for the disk.
-/// For runs in temporary folders, most of which end earlier. A longer run syncs its files at the
-/// first checkpoint after this time, or when it is interrupted. If only the process is killed,
-/// nothing is lost. If the machine crashes, the ledger on disk may lack charges for what the run
-/// released, so the run cannot be resumed then (Checkpoint::boot). A part of the training's config
-/// in memory.
+/// Period at the start of a new run in which its files are written without waiting for the disk. It
+/// is for runs in temporary folders, most of which end within this time. A longer run syncs its
+/// files at the first checkpoint after this time, or when it is interrupted. If only the process is
+/// killed, nothing is lost. If the machine crashes during the period, the ledger on disk may lack
+/// charges for values that the run released, so the run cannot be resumed (Checkpoint::boot). A
+/// part of the training's config in memory.
 struct UnsyncedStart {
   double seconds = 0.0;  ///< 0: each file of the run is on disk before the run goes on
 };

@@ -29,8 +29,8 @@ class SharedBounds final : public privacy::BoundStore {
   ~SharedBounds() override;
 
   std::optional<privacy::PrivacyBound> find(const std::string& question) const override;
-  /// Stores a bound; does nothing if the memory is full. A process may be killed at any time in
-  /// this function: other processes only find bounds that are complete.
+  /// Stores a bound; does nothing if the memory is full. If the process is killed in this function,
+  /// other processes do not find the incomplete bound.
   void add(const std::string& question, const privacy::PrivacyBound& bound) override;
 
  private:

@@ -74,8 +74,8 @@ bool is_evaluation(const FileJson& json) {
   return true;
 }
 
-/// Returns the text that the program would write for the content of a file in release/. For files
-/// that other checks compare, returns the text itself.
+/// Returns the text that the program would write for the content of a file in release/. name, text:
+/// name and content of the file. For files that other checks compare, returns `text` itself.
 std::string written(const std::string& name, const std::string& text, const ReleasedRun& run) {
   if (name == RunFolder::kEvaluation && !is_evaluation(FileJson::parse(text, nullptr, false)))
     return "";

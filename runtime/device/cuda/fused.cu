@@ -139,10 +139,9 @@ bool matches(const Network& net, const fused::TextLayers& want,
 }
 
 /// Returns the fused kernels for the network for texts N, in the order of the number of texts that
-/// a thread block processes at once (1, 2, 4, ...); none if `net` is another network. There is none
-/// for three texts, because it would need more than one block of random words. transforms: whether
-/// the kernels add transformed gradients. limits: those of the device. precision: that of the
-/// matrix products.
+/// a thread block processes at once: 1, 2, 4, ...; none if `net` is another network. transforms:
+/// whether the kernels add transformed gradients. limits: those of the device. precision: that of
+/// the matrix products.
 template <class N, bool transforms>
 std::vector<FusedKernel> text_kernels_of(const Network& net, const DeviceLimits& limits,
                                          Precision precision) {
