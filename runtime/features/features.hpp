@@ -16,7 +16,7 @@ namespace cudp {
 /// Settings of the transforms that convert examples to features before they enter the network
 /// (normalisation, scattering, principal components), and of the cache for features.
 struct FeatureSettings {
-  /// Normalisation of each example by itself (by its norm, say), before any other transform.
+  /// Normalisation of each example by itself (e.g. by its norm), before any other transform.
   Normalise normalise = Normalise::none;
   Features kind = Features::none;  ///< the transform after the normalisation
   int groups = 0;  ///< number of groups of channels to normalise within each example; 0: none

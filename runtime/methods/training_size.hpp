@@ -25,8 +25,9 @@ struct TrainingSize {
 };
 
 /// Returns the standard deviation of the noise with which a private number of examples is released,
-/// at least 1/16. For a method whose own privacy proof covers this release. unit_rows: maximum
-/// number of examples of one unit of privacy.
+/// at least 1/16. Used if the method's own privacy proof covers this release, so that no separate
+/// part of the budget is reserved for it. unit_rows: maximum number of examples of one unit of
+/// privacy.
 double size_noise_for(double epsilon, double delta, std::uint64_t unit_rows);
 
 /// Returns the standard deviation of the noise on the released number of examples; 0 if the number

@@ -13,14 +13,15 @@ namespace cudp {
 /// memory is freed when the last of these processes ends. Thread-safe.
 class SharedBounds final : public privacy::BoundStore {
  public:
-  /// Size of the memory [bytes]. The system provides it as it is written.
+  /// Size of the memory [bytes]. The operating system allocates a page only when it is first
+  /// written.
   static constexpr std::size_t kBytes = std::size_t{64} << 20;
 
   /// Allocates the memory. If the system has none, nothing is stored.
   SharedBounds();
-  /// Returns bounds in the memory of a file of kBytes bytes, which other programs can map, too.
-  /// Returns null if the file cannot be mapped, or contains anything but such bounds. The file can
-  /// be closed afterwards.
+  /// Maps a file of kBytes bytes into memory, and returns an object that finds and stores bounds
+  /// there. Other processes that map the file share these bounds. Returns null if the file cannot
+  /// be mapped, or contains anything but such bounds. The file can be closed afterwards.
   static std::unique_ptr<SharedBounds> in_file(int file);
   SharedBounds(const SharedBounds&) = delete;
   SharedBounds& operator=(const SharedBounds&) = delete;
