@@ -154,6 +154,7 @@ class MicroBatch {
  private:
   void fill_scratch(const Planes& p, Buffer<float>& buffer) {
     const auto lines = std::int64_t{capacity_} * p.channels;
+    if (p.plane() == std::int64_t{p.height} * p.width) return buffer.fill_scratch();  // no border
     for (std::int64_t i = 0; i < lines * p.height; ++i)
       buffer.fill_scratch(static_cast<std::size_t>(i / p.height * p.plane() +
                                                    p.at(0, static_cast<int>(i % p.height), 0)),
