@@ -129,7 +129,7 @@ constexpr Stated kStated[] = {
     {"sequence_gradient_sum_kernel<FloatTile<64, 8, 32>", 64, 6},
     {"sequence_gradient_norm_kernel<TensorTile<64, 16>", 128, 3},
     {"sequence_gradient_rows_kernel<TensorTile<64, 16>", 128, 3},
-    {"sequence_gradient_sum_kernel<TensorTile<64, 16>", 128, 2},
+    {"sequence_gradient_sum_kernel<TensorTile<64, 16>", 128, 3},
     {"tensor_recurrent_kernel<", 256, 1},
     {"tensor_recurrent_backward_kernel<", 256, 1},
     {"recurrent_kernel<", 256, 2},

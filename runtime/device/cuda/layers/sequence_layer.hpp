@@ -15,6 +15,9 @@ class SequenceLayer : public CudaLayer {
  public:
   void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const override {
     const SequenceGradient g = sequence_gradient(w);
+    const int blocks =
+        by_tile(kSequenceSumBlocks<LowSequenceTile>, kSequenceSumBlocks<ThinSequenceTile>,
+                kSequenceSumBlocks<WideSequenceTile>, kSequenceSumBlocks<TensorSequenceTile>);
     launch(w.gpu, "sequence gradient sum",
            by_tile(sequence_gradient_sum_kernel<LowSequenceTile>,
                    sequence_gradient_sum_kernel<ThinSequenceTile>,
@@ -23,7 +26,7 @@ class SequenceLayer : public CudaLayer {
            SequenceGradientSum{.gradient = g,
                                .factors = w.factors(group()),
                                .factor_stride = w.groups,
-                               .examples_per_block = examples_per_block(g.longest),
+                               .stripes = sequence_stripes(g, blocks, w.gpu.limits()),
                                .sum = sum + offset(),
                                .scale = scale,
                                .transform = w.transform(offset())});
@@ -94,8 +97,8 @@ class SequenceLayer : public CudaLayer {
   std::int32_t tensor(std::size_t i) const { return narrow(offset_of(i) - offset()); }
 
  private:
-  template <class Kernel>
-  Kernel by_tile(Kernel low, Kernel thin, Kernel wide, Kernel tensor) const {
+  template <class Choice>
+  Choice by_tile(Choice low, Choice thin, Choice wide, Choice tensor) const {
     if (gradient_precision_ == Precision::tf32) return tensor;
     return tile_.rows == 32 ? low : tile_.columns == 32 ? thin : wide;
   }
