@@ -1,17 +1,19 @@
 #pragma once
+#include <type_traits>
+
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
+#include "kernels/products/half_tile.cuh"
 #include "kernels/products/sequence_gradient.hpp"
-#include "kernels/products/tile.cuh"
 
 namespace cudp::inline CUDP_SIMT {
 
 /// Types of the tiles into which a weight gradient is divided, one per block: 64 x 64 numbers, 64 x
-/// 32, 32 x 64 (Low), and 64 x 64 by tensor cores. sequence_tile() chooses the size.
+/// 32, 32 x 64 (Low), and 64 x 64 by tensor cores in fp16. sequence_tile() chooses the size.
 using WideSequenceTile = FloatTile<64>;
 using ThinSequenceTile = FloatTile<32>;
 using LowSequenceTile = FloatTile<64, 8, 32>;
-using TensorSequenceTile = TensorTile<64>;
+using TensorSequenceTile = HalfTile;
 
 /// Number of blocks of sequence_gradient_sum_kernel<T> that must fit on a multiprocessor.
 template <class T>
@@ -73,13 +75,34 @@ struct SequenceTile {
   }
 };
 
-/// One example: its index in the micro-batch and its number of positions. factor: what its gradient
-/// is multiplied by before it is added. Without positions, nothing is read of it.
+/// One example: its index in the micro-batch and its number of positions. Without positions,
+/// nothing is read of it. factor: what its gradient is multiplied by before it is added. exponent:
+/// dy is multiplied by 2^(exponent - 127) before it is rounded to fp16.
 struct SequenceText {
   int example = 0;
   int length = 0;
   float factor = 0.0f;
+  u32 exponent = 127;
 };
+
+/// Returns example e of the micro-batch. exponent: the largest derivative of its loss by a logit is
+/// in [32, 64) after the multiplication. T: type of the tile.
+template <class T>
+__device__ __forceinline__ SequenceText sequence_text(const SequenceGradient& g, int e,
+                                                      float factor = 1.0f) {
+  SequenceText text{e, g.length[e], factor};
+  if constexpr (std::is_same_v<T, HalfTile>) {
+    u32 largest = 0;
+    for (int i = 0; i < g.outputs; ++i) {
+      const u32 bits =
+          ScalarLanes::bits(g.logit_gradients[static_cast<std::int64_t>(e) * g.outputs + i]) &
+          0x7fffffffu;
+      largest = bits > largest ? bits : largest;
+    }
+    text.exponent = largest >> 23 < 102 ? 157 : 259 - (largest >> 23);
+  }
+  return text;
+}
 
 /// Computes the numbers that this thread has of the block's tile, for one example's gradient after
 /// another. While the last terms of an example are multiplied, the first ones of the next example
@@ -92,8 +115,8 @@ class SequenceProduct {
   __device__ __forceinline__ SequenceProduct(const SequenceTile<T>& at, T& tile, SequenceText first)
       : at_(at),
         tile_(tile),
-        x_(Factor{at.part.x, {}, {}, false}, at.row, at.part.rows),
-        dy_(Factor{at.part.dy, {}, {}, false}, at.column, at.part.columns) {
+        x_(carrier<T::kRows>(at.part.x, at.row, at.part.rows, at.part.x_in_fours)),
+        dy_(carrier<T::kColumns>(at.part.dy, at.column, at.part.columns, at.part.dy_in_fours)) {
     take(first, 0);
   }
 
@@ -104,8 +127,13 @@ class SequenceProduct {
     sums.clear();
     int begin = 0;
     do {  // at least once: the terms of a text without positions are zeros
-      x_.template put<T>(tile_.a[half_]);
-      dy_.template put<T>(tile_.b[half_]);
+      if constexpr (kIsHalf) {
+        x_.put(tile_.a[half_], 1.0f);
+        dy_.put(tile_.b[half_], ScalarLanes::from_bits(text.exponent << 23));
+      } else {
+        x_.template put<T>(tile_.a[half_]);
+        dy_.template put<T>(tile_.b[half_]);
+      }
       __syncthreads();  // threads that read the other half have passed this barrier once more
       begin += T::kTerms;
       const bool has_more = begin < text.length;
@@ -113,9 +141,24 @@ class SequenceProduct {
       tile_.template multiply<true>(half_, sums, at_.has_bias());
       half_ ^= 1;
     } while (begin < text.length);
+    if constexpr (kIsHalf) scale(sums, ScalarLanes::from_bits((254 - text.exponent) << 23));
   }
 
  private:
+  static constexpr bool kIsHalf = std::is_same_v<T, HalfTile>;
+
+  template <int lines>
+  using CarrierOf =
+      std::conditional_t<kIsHalf, HalfCarrier, Carrier<lines, T::kTerms, T::kThreads>>;
+  template <int lines>
+  static __device__ __forceinline__ CarrierOf<lines> carrier(const float* data, int first, int end,
+                                                             bool in_fours) {
+    if constexpr (kIsHalf)
+      return HalfCarrier(first, end, in_fours);
+    else
+      return CarrierOf<lines>(Factor{data, {}, {}, false}, first, end);
+  }
+
   /// Loads the terms of `text` from position `begin` on into registers. Terms behind its end are 0.
   __device__ __forceinline__ void take(SequenceText text, int begin) {
     const SequencePart& part = at_.part;
@@ -133,14 +176,14 @@ class SequenceProduct {
 
   const SequenceTile<T>& at_;
   T& tile_;
-  Carrier<T::kRows, T::kTerms, T::kThreads> x_;
-  Carrier<T::kColumns, T::kTerms, T::kThreads> dy_;
+  CarrierOf<T::kRows> x_;
+  CarrierOf<T::kColumns> dy_;
   int half_ = 0;  // index of the buffer of the tile that is used next
 };
 
 // Computes the squared norms of tiles of gradients. grid: tiles, 1, examples. block: T::kThreads.
-// static smem: 2 tiles of 8 terms in float32 (8.5 KB at most), of 16 by tensor cores (18 KB). A
-// multiprocessor holds 512 threads in float32, 384 by tensor cores.
+// static smem: 2 tiles of 8 terms in float32 (8.5 KB at most), of 16 by tensor cores (9 KB). A
+// multiprocessor holds 512 threads.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     sequence_gradient_norm_kernel(SequenceGradientNorm a) {
@@ -149,7 +192,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   const auto e = static_cast<int>(blockIdx.z);
   if (e >= live_examples(a.gradient.batch)) return;
   const SequenceTile<T> at(a.gradient);
-  const SequenceText text{e, a.gradient.length[e]};
+  const SequenceText text = sequence_text<T>(a.gradient, e);
   Sums<T> sums;
   SequenceProduct<T>(at, tile, text).multiply(text, {}, sums);
   float square = 0.0f;
@@ -171,7 +214,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   const auto e = static_cast<int>(blockIdx.z);
   if (e >= live_examples(a.gradient.batch)) return;
   const SequenceTile<T> at(a.gradient);
-  const SequenceText text{e, a.gradient.length[e]};
+  const SequenceText text = sequence_text<T>(a.gradient, e);
   Sums<T> sums;
   SequenceProduct<T>(at, tile, text).multiply(text, {}, sums);
   at.for_each_place(sums, [&](std::int64_t i, float v) { a.gradients[e * a.stride + i] = v; });
@@ -210,7 +253,7 @@ __device__ __forceinline__ void add_sequence(const SequenceGradientSum& a,
   }
 }
 
-// Adds gradients. grid: tiles, 1, stripes. block: T::kThreads. static smem: <= 8.5 KB or 18 KB. A
+// Adds gradients. grid: tiles, 1, stripes. block: T::kThreads. static smem: 9 KB at most. A
 // multiprocessor holds 384 threads.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, kSequenceSumBlocks<T>)
@@ -221,7 +264,7 @@ __global__ void __launch_bounds__(T::kThreads, kSequenceSumBlocks<T>)
   const auto text_from = [&](int e) {
     for (; e < live; e += static_cast<int>(gridDim.z)) {
       const float factor = a.factors[static_cast<std::int64_t>(e) * a.factor_stride];
-      if (factor != 0.0f) return SequenceText{e, a.gradient.length[e], factor};
+      if (factor != 0.0f) return sequence_text<T>(a.gradient, e, factor);
     }
     return SequenceText{live};
   };

@@ -29,6 +29,8 @@ struct SequencePart {
   std::int32_t weight = 0;  ///< G(i, j) belongs to parameter weight + j rows + i of the layer
   /// Element j of the bias is parameter bias + j of the layer; -1: there is no bias.
   std::int32_t bias = -1;
+  bool x_in_fours = false;  ///< whether rows can be read four at a time, see add(); the same for dy
+  bool dy_in_fours = false;
   std::int32_t first_tile = 0;  ///< index of this matrix's first tile among those of the layer
 };
 
@@ -63,6 +65,10 @@ struct SequenceGradient {
   std::int32_t longest;        ///< largest number of positions that a text may have
   SequenceTileShape tile;      ///< tile size of the kernel that is launched
   SequencePart part[kMaxSequenceParts];
+  /// [capacity, outputs], derivative of each example's loss by its logits. Kernels that use fp16
+  /// choose by it the power of two that they multiply an example's dy by. Others do not read it.
+  const float* logit_gradients = nullptr;
+  std::int32_t outputs = 0;
   std::int32_t parts = 0;
   std::int32_t tiles = 0;
 
@@ -70,6 +76,11 @@ struct SequenceGradient {
   /// kMaxSequenceParts already.
   void add(SequencePart p) {
     expect(parts < kMaxSequenceParts, "sequence gradient: expected fewer parts");
+    const auto in_fours = [](const float* at, std::int32_t example, std::int32_t place, int n) {
+      return reinterpret_cast<std::uintptr_t>(at) % 16 == 0 && (example | place | n) % 4 == 0;
+    };
+    p.x_in_fours = in_fours(p.x, p.x_example, p.x_place, p.rows);
+    p.dy_in_fours = in_fours(p.dy, p.dy_example, p.dy_place, p.columns);
     p.first_tile = tiles;
     tiles += tiles_of(tile, p.rows, p.columns);
     part[parts++] = p;

@@ -91,6 +91,16 @@ class SequenceLayer : public CudaLayer {
   /// the tiles of all weights of the layer together. s: the memory that the layers reserve.
   void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = reserve_parts(s, tiles); }
   const SequenceTileShape& tile() const { return tile_; }
+  /// Returns the arguments of the kernels of weight gradients without a weight.
+  SequenceGradient no_gradient(const MicroBatch& w) const {
+    return {.batch = w.batch,
+            .length = w.lengths(),
+            .longest = places(),
+            .tile = tile_,
+            .part = {},
+            .logit_gradients = w.logit_gradients(),
+            .outputs = w.outputs()};
+  }
   int places() const { return in().value.height; }
   int inputs() const { return in().value.width; }
   /// Returns the offset of the layer's i-th tensor from the layer's first parameter.
