@@ -28,6 +28,7 @@ ROWS = "FusedKernels.*:All/Fused*/*softmax:All/Fused*/*mlp:All/Fused*/svm"  # th
 KERNELS = "CudaKernel.*:FusedKernels.*:CudaPatch*:*CudaProduct*:*Cancelling*:CudaScatter*:All/FusedStep*:All/FusedTransformed*"
 TENSOR = "CudaKernel.ATensorCore*:CudaKernel.OperandsAre*:CudaPatch*:*CudaProduct*tf32:CudaScatter*"
 FINISH = "CudaKernel.Finish*:CudaKernel.TheCursor*:CudaKernel.TheEndOf*:*Release*"
+TEXTS = "*CudaSequence*"
 RANDOM = "*Random*:*RoundedNormal*:*Sample*:*Update*"
 SMALL_ENGINES = "All/CudaEngine.*/mlp*:All/CudaEngine.*/logistic*:All/CudaEngine.*/mixed*"
 ENGINE = "All/CudaEngine.*mlp*:All/CudaEngine.*cnn*"
@@ -83,6 +84,13 @@ def without_barrier(at):
     return change
 
 
+def without_barriers_of(kernel):
+    def change(text):
+        return re.sub(rf"\.entry [\w$]*{kernel}.*?\n\}}",
+                      lambda m: re.sub(r"(bar|barrier)\.sync\s+0;", "", m.group(0)), text, flags=re.S)
+    return change
+
+
 def next_address(text):
     """Stores to shared memory a word further, the first six."""
     return re.sub(r"st\.shared\.(f32|b32) \[(%r\d+)\]", r"st.shared.\1 [\2+4]", text, count=6)
@@ -116,13 +124,17 @@ def ptx_mutants(texts, wanted):
     """(name, number of the module, change, tests, expected to be found, what is to be said)"""
     kernels = next(n for n, t in texts.items() if "patch_gradient" in t and is_ours(t))
     own = next(n for n, t in texts.items() if "half_product_kernel" in t and is_ours(t))  # of the tests
+    texts_of = next(n for n, t in texts.items() if "sequence_gradient" in t and is_ours(t))
     fused = [n for n, t in texts.items() if "bar.warp.sync" in t or "barrier.warp" in t or "dense_rows_kernel" in t]
     rows = next(n for n, t in texts.items() if "dense_rows_kernel" in t and is_ours(t))
     all_of = []
     for name, group, i, j in [("mma a1-a2", 1, 1, 2), ("mma b0-b1", 2, 0, 1), ("mma d1-d2", 0, 1, 2)]:
         all_of.append((name, kernels, swap_operands(group, i, j), TENSOR, True, ""))
         all_of.append((name + " of dense rows", rows, swap_operands(group, i, j), ROWS, True, ""))
+        all_of.append((name + " of texts", texts_of, swap_operands(group, i, j), TEXTS, True, ""))
     all_of += [
+        ("ldmatrix of texts not transposed", texts_of, replace(r"(ldmatrix\S*)\.trans", r"\1"), TEXTS, True, ""),
+        ("no barrier in sums of texts", texts_of, without_barriers_of("sequence_gradient_sum_kernel"), TEXTS, True, ""),
         ("cp.async of 16 always", kernels, replace(r"(cp\.async\.cg\.shared\.global \[[^\]]+\], \[[^\]]+\], 16), %r\d+;", r"\1;"), TENSOR, True, ""),
         ("no wait for copies", kernels, replace(r"cp\.async\.wait_all;", ""), TENSOR, True, ""),
         ("operands not rounded", kernels, replace(r"cvt\.rna\.tf32\.f32", "mov.b32"), TENSOR, True, ""),

@@ -1,17 +1,32 @@
 #pragma once
+#include <type_traits>
+
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
+#include "kernels/products/half_tile.cuh"
 #include "kernels/products/sequence_gradient.hpp"
-#include "kernels/products/tile.cuh"
 
 namespace cudp::inline CUDP_SIMT {
 
 /// Types of the tiles into which a weight gradient is divided, one per block: 64 x 64 numbers, 64 x
-/// 32, 32 x 64 (Low), and 64 x 64 by tensor cores. sequence_tile() chooses the size.
+/// 32, 32 x 64 (Low), and 64 x 64 by tensor cores in fp16. sequence_tile() chooses the size.
 using WideSequenceTile = FloatTile<64>;
 using ThinSequenceTile = FloatTile<32>;
 using LowSequenceTile = FloatTile<64, 8, 32>;
-using TensorSequenceTile = TensorTile<64>;
+using TensorSequenceTile = HalfTile;
+
+/// Number of blocks of sequence_gradient_sum_kernel<T> that must fit on a multiprocessor.
+template <class T>
+inline constexpr int kSequenceSumBlocks = 384 / T::kThreads;
+
+/// Returns v. The compiler does not know that, so it computes what depends on the result where it
+/// is needed. It would otherwise compute it before a loop and keep it in registers.
+__device__ __forceinline__ int late(int v) {
+#ifdef __CUDACC__
+  asm volatile("" : "+r"(v));
+#endif
+  return v;
+}
 
 /// The tile of a layer's weight gradient that this block computes, and the weight matrix (part) it
 /// belongs to.
@@ -47,8 +62,9 @@ struct SequenceTile {
   /// index: index of the number's parameter among those of the layer. S: type of `sums`.
   template <class S, class Body>
   __device__ __forceinline__ void for_each_place(const S& sums, const Body& body) const {
+    const int first = late(column);
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
-      const int j = column + T::column(n);
+      const int j = first + T::column(n);
       if (j >= part.columns) continue;
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
         const int i = row + T::row(m);
@@ -57,46 +73,117 @@ struct SequenceTile {
       if (holds_bias()) body(static_cast<std::int64_t>(part.bias) + j, sums.column[n]);
     }
   }
+};
 
-  /// Computes this tile of the gradient of example e, which has `length` positions, and writes the
-  /// thread's numbers to `sums`. half: index (0 or 1) of the buffer of `tile` that is used next;
-  /// pass the same variable for every example. All threads must call it.
-  __device__ __forceinline__ void multiply(int e, int length, T& tile, int& half,
-                                           Sums<T>& sums) const {
-    const Factor x{part.x, {}, {}, false};
-    const Factor dy{part.dy, {}, {}, false};
-    Carrier<T::kRows, T::kTerms, T::kThreads> carry_a(x, row, part.rows);
-    Carrier<T::kColumns, T::kTerms, T::kThreads> carry_b(dy, column, part.columns);
-    const auto find_a = [&](int t) {
-      const int place = t + part.x_shift;
-      return t < length && place >= 0 && place < length
-                 ? Term{e * part.x_example + place * part.x_place, 1.0f}
-                 : Term{-1, 0.0f};
-    };
-    const auto find_b = [&](int t) {
-      return t < length ? Term{e * part.dy_example + t * part.dy_place, 1.0f} : Term{-1, 0.0f};
-    };
-    sums.clear();
-    if (length > 0) {
-      carry_a.take(x.data, 0, find_a);
-      carry_b.take(dy.data, 0, find_b);
+/// One example: its index in the micro-batch and its number of positions. Without positions,
+/// nothing is read of it. factor: what its gradient is multiplied by before it is added. exponent:
+/// dy is multiplied by 2^(exponent - 127) before it is rounded to fp16.
+struct SequenceText {
+  int example = 0;
+  int length = 0;
+  float factor = 0.0f;
+  u32 exponent = 127;
+};
+
+/// Returns example e of the micro-batch. exponent: the largest derivative of its loss by a logit is
+/// in [32, 64) after the multiplication. T: type of the tile.
+template <class T>
+__device__ __forceinline__ SequenceText sequence_text(const SequenceGradient& g, int e,
+                                                      float factor = 1.0f) {
+  SequenceText text{e, g.length[e], factor};
+  if constexpr (std::is_same_v<T, HalfTile>) {
+    u32 largest = 0;
+    for (int i = 0; i < g.outputs; ++i) {
+      const u32 bits =
+          ScalarLanes::bits(g.logit_gradients[static_cast<std::int64_t>(e) * g.outputs + i]) &
+          0x7fffffffu;
+      largest = bits > largest ? bits : largest;
     }
-    for (int at = 0; at < length; at += T::kTerms, half ^= 1) {
-      carry_a.template put<T>(tile.a[half]);
-      carry_b.template put<T>(tile.b[half]);
-      __syncthreads();  // threads that read the other half have passed this barrier once more
-      if (at + T::kTerms < length) {
-        carry_a.take(x.data, at + T::kTerms, find_a);
-        carry_b.take(dy.data, at + T::kTerms, find_b);
-      }
-      tile.template multiply<true>(half, sums, has_bias());
-    }
+    text.exponent = largest >> 23 < 102 ? 157 : 259 - (largest >> 23);
   }
+  return text;
+}
+
+/// Computes the numbers that this thread has of the block's tile, for one example's gradient after
+/// another. While the last terms of an example are multiplied, the first ones of the next example
+/// are on their way from memory. T: type of the tile.
+template <class T>
+class SequenceProduct {
+ public:
+  /// Begins to load the first terms of `first`. at: place of the tile, which must outlive this.
+  /// tile: the block's buffers.
+  __device__ __forceinline__ SequenceProduct(const SequenceTile<T>& at, T& tile, SequenceText first)
+      : at_(at),
+        tile_(tile),
+        x_(carrier<T::kRows>(at.part.x, at.row, at.part.rows, at.part.x_in_fours)),
+        dy_(carrier<T::kColumns>(at.part.dy, at.column, at.part.columns, at.part.dy_in_fours)) {
+    take(first, 0);
+  }
+
+  /// Writes the thread's numbers of the gradient of `text` to `sums`. text: the one that the
+  /// constructor or the call before was given. next: the text of the next call, or one without
+  /// positions. All threads must call it.
+  __device__ __forceinline__ void multiply(SequenceText text, SequenceText next, Sums<T>& sums) {
+    sums.clear();
+    int begin = 0;
+    do {  // at least once: the terms of a text without positions are zeros
+      if constexpr (kIsHalf) {
+        x_.put(tile_.a[half_], 1.0f);
+        dy_.put(tile_.b[half_], ScalarLanes::from_bits(text.exponent << 23));
+      } else {
+        x_.template put<T>(tile_.a[half_]);
+        dy_.template put<T>(tile_.b[half_]);
+      }
+      __syncthreads();  // threads that read the other half have passed this barrier once more
+      begin += T::kTerms;
+      const bool has_more = begin < text.length;
+      take(has_more ? text : next, has_more ? begin : 0);
+      tile_.template multiply<true>(half_, sums, at_.has_bias());
+      half_ ^= 1;
+    } while (begin < text.length);
+    if constexpr (kIsHalf) scale(sums, ScalarLanes::from_bits((254 - text.exponent) << 23));
+  }
+
+ private:
+  static constexpr bool kIsHalf = std::is_same_v<T, HalfTile>;
+
+  template <int lines>
+  using CarrierOf =
+      std::conditional_t<kIsHalf, HalfCarrier, Carrier<lines, T::kTerms, T::kThreads>>;
+  template <int lines>
+  static __device__ __forceinline__ CarrierOf<lines> carrier(const float* data, int first, int end,
+                                                             bool in_fours) {
+    if constexpr (kIsHalf)
+      return HalfCarrier(first, end, in_fours);
+    else
+      return CarrierOf<lines>(Factor{data, {}, {}, false}, first, end);
+  }
+
+  /// Loads the terms of `text` from position `begin` on into registers. Terms behind its end are 0.
+  __device__ __forceinline__ void take(SequenceText text, int begin) {
+    const SequencePart& part = at_.part;
+    x_.take(part.x, begin, [&](int t) {
+      const int place = t + part.x_shift;
+      return t < text.length && place >= 0 && place < text.length
+                 ? Term{text.example * part.x_example + place * part.x_place, 1.0f}
+                 : Term{-1, 0.0f};
+    });
+    dy_.take(part.dy, begin, [&](int t) {
+      return t < text.length ? Term{text.example * part.dy_example + t * part.dy_place, 1.0f}
+                             : Term{-1, 0.0f};
+    });
+  }
+
+  const SequenceTile<T>& at_;
+  T& tile_;
+  CarrierOf<T::kRows> x_;
+  CarrierOf<T::kColumns> dy_;
+  int half_ = 0;  // index of the buffer of the tile that is used next
 };
 
 // Computes the squared norms of tiles of gradients. grid: tiles, 1, examples. block: T::kThreads.
-// static smem: 2 tiles of 8 terms in float32 (8.5 KB at most), of 16 by tensor cores (18 KB). A
-// multiprocessor holds 512 threads in float32, 384 by tensor cores.
+// static smem: 2 tiles of 8 terms in float32 (8.5 KB at most), of 16 by tensor cores (9 KB). A
+// multiprocessor holds 512 threads.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     sequence_gradient_norm_kernel(SequenceGradientNorm a) {
@@ -105,9 +192,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   const auto e = static_cast<int>(blockIdx.z);
   if (e >= live_examples(a.gradient.batch)) return;
   const SequenceTile<T> at(a.gradient);
+  const SequenceText text = sequence_text<T>(a.gradient, e);
   Sums<T> sums;
-  int half = 0;
-  at.multiply(e, a.gradient.length[e], tile, half, sums);
+  SequenceProduct<T>(at, tile, text).multiply(text, {}, sums);
   float square = 0.0f;
   if (a.transform.mean == nullptr)
     square = sums.square(at.holds_bias());
@@ -127,9 +214,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   const auto e = static_cast<int>(blockIdx.z);
   if (e >= live_examples(a.gradient.batch)) return;
   const SequenceTile<T> at(a.gradient);
+  const SequenceText text = sequence_text<T>(a.gradient, e);
   Sums<T> sums;
-  int half = 0;
-  at.multiply(e, a.gradient.length[e], tile, half, sums);
+  SequenceProduct<T>(at, tile, text).multiply(text, {}, sums);
   at.for_each_place(sums, [&](std::int64_t i, float v) { a.gradients[e * a.stride + i] = v; });
 }
 
@@ -153,8 +240,9 @@ __device__ __forceinline__ void add_sequence(const SequenceGradientSum& a,
   const auto transformed = [&](std::int64_t i, float v) {
     return saturated_product(scale, (v - a.transform.mean[i]) * a.transform.inverse[i]);
   };
+  const int first = late(at.column);
   CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
-    const int j = at.column + T::column(n);
+    const int j = first + T::column(n);
     if (j >= at.part.columns) continue;
     CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
       const int i = at.row + T::row(m);
@@ -165,31 +253,40 @@ __device__ __forceinline__ void add_sequence(const SequenceGradientSum& a,
   }
 }
 
-// Adds gradients. grid: tiles, 1, groups of examples_per_block examples. block: T::kThreads. static
-// smem: <= 8.5 KB or 18 KB. A multiprocessor holds 384 threads in float32, 256 by tensor cores.
+// Adds gradients. grid: tiles, 1, stripes. block: T::kThreads. static smem: 9 KB at most. A
+// multiprocessor holds 384 threads.
 template <class T>
-__global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
+__global__ void __launch_bounds__(T::kThreads, kSequenceSumBlocks<T>)
     sequence_gradient_sum_kernel(SequenceGradientSum a) {
   CUDP_SHARED(T, tile, );
   const int live = live_examples(a.gradient.batch);
-  const int first = static_cast<int>(blockIdx.z) * a.examples_per_block;
-  const int end = first + a.examples_per_block < live ? first + a.examples_per_block : live;
-  if (first >= end) return;
+  // The first of the block's texts from index e on that is not skipped.
+  const auto text_from = [&](int e) {
+    for (; e < live; e += static_cast<int>(gridDim.z)) {
+      const float factor = a.factors[static_cast<std::int64_t>(e) * a.factor_stride];
+      if (factor != 0.0f) return sequence_text<T>(a.gradient, e, factor);
+    }
+    return SequenceText{live};
+  };
+  SequenceText text = text_from(static_cast<int>(blockIdx.z));
   const SequenceTile<T> at(a.gradient);
   const float inverse_grid = a.scale->inverse_grid;
+  SequenceProduct<T> product(at, tile, text);
   UnitSums<T> units;
   units.clear();
-  int half = 0;
-  for (int e = first; e < end; ++e) {
-    const float factor = a.factors[static_cast<std::int64_t>(e) * a.factor_stride];
-    if (factor == 0.0f) continue;
+  for (int texts = 1; text.example < live; ++texts) {
+    const SequenceText next = text_from(text.example + static_cast<int>(gridDim.z));
     Sums<T> one;
-    at.multiply(e, a.gradient.length[e], tile, half, one);
-    add_sequence(a, at, factor * inverse_grid, one, units);
+    product.multiply(text, next, one);
+    add_sequence(a, at, text.factor * inverse_grid, one, units);
+    if (texts % kMaxTextsAtOnce == 0 || next.example >= live) {
+      at.for_each_place(units, [&](std::int64_t i, std::int32_t v) {
+        atomicAdd(a.sum + i, static_cast<FixedPoint>(static_cast<long long>(v)));
+      });
+      units.clear();
+    }
+    text = next;
   }
-  at.for_each_place(units, [&](std::int64_t i, std::int32_t v) {
-    atomicAdd(a.sum + i, static_cast<FixedPoint>(static_cast<long long>(v)));
-  });
 }
 
 }  // namespace cudp::inline CUDP_SIMT

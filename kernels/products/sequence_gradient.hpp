@@ -1,6 +1,7 @@
 #pragma once
 // Gradients of weights that all positions of a text share (recurrent layers, dense layers on
 // tokens): sums over the text's own positions. CUDA.
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/common/fixed_point.hpp"
@@ -28,6 +29,8 @@ struct SequencePart {
   std::int32_t weight = 0;  ///< G(i, j) belongs to parameter weight + j rows + i of the layer
   /// Element j of the bias is parameter bias + j of the layer; -1: there is no bias.
   std::int32_t bias = -1;
+  bool x_in_fours = false;  ///< whether rows can be read four at a time, see add(); the same for dy
+  bool dy_in_fours = false;
   std::int32_t first_tile = 0;  ///< index of this matrix's first tile among those of the layer
 };
 
@@ -62,6 +65,10 @@ struct SequenceGradient {
   std::int32_t longest;        ///< largest number of positions that a text may have
   SequenceTileShape tile;      ///< tile size of the kernel that is launched
   SequencePart part[kMaxSequenceParts];
+  /// [capacity, outputs], derivative of each example's loss by its logits. Kernels that use fp16
+  /// choose by it the power of two that they multiply an example's dy by. Others do not read it.
+  const float* logit_gradients = nullptr;
+  std::int32_t outputs = 0;
   std::int32_t parts = 0;
   std::int32_t tiles = 0;
 
@@ -69,6 +76,11 @@ struct SequenceGradient {
   /// kMaxSequenceParts already.
   void add(SequencePart p) {
     expect(parts < kMaxSequenceParts, "sequence gradient: expected fewer parts");
+    const auto in_fours = [](const float* at, std::int32_t example, std::int32_t place, int n) {
+      return reinterpret_cast<std::uintptr_t>(at) % 16 == 0 && (example | place | n) % 4 == 0;
+    };
+    p.x_in_fours = in_fours(p.x, p.x_example, p.x_place, p.rows);
+    p.dy_in_fours = in_fours(p.dy, p.dy_example, p.dy_place, p.columns);
     p.first_tile = tiles;
     tiles += tiles_of(tile, p.rows, p.columns);
     part[parts++] = p;
@@ -85,15 +97,24 @@ struct SequenceGradientNorm {
   Transform transform = {};
 };
 
+/// Largest number of texts whose gradients a block adds up as 32-bit integers before it adds these
+/// to the sums in memory. A text adds to each of them at most kMaxUnits in magnitude, because
+/// saturated_product() clamps. So a sum of 511 texts is at most 511 * 2^22 = 2^31 - 2^22 in
+/// magnitude, which fits; one of 512 may not.
+inline constexpr int kMaxTextsAtOnce = 511;
+static_assert(kMaxTextsAtOnce * kMaxUnits <= 0x7fffffff);
+
 /// Adds weighted gradients: sum += sum over examples e of factors[e] G_e, with G_e the gradient of
-/// example e. An example with factor 0 is skipped. The same code computes G_e here and in
-/// SequenceGradientNorm, so the G_e that is added equals, bit for bit, the one whose norm was
-/// computed (see WeightGradientSum).
+/// example e. An example with factor 0 is skipped, and nothing of it is read. The same code
+/// computes G_e here and in SequenceGradientNorm, so the G_e that is added equals, bit for bit, the
+/// one whose norm was computed (see WeightGradientSum). Of each tile there are `stripes` blocks. A
+/// block adds up every stripes-th example. Sums are exact, so they do not depend on the number of
+/// stripes.
 struct SequenceGradientSum {
   SequenceGradient gradient;
   const float* factors;  ///< factor of example e at e * factor_stride
   std::int32_t factor_stride;
-  std::int32_t examples_per_block;
+  std::int32_t stripes;  ///< see sequence_stripes()
   FixedPoint* sum;
   const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
   /// Transform of each number G of the gradient before it is added, (G - mean) * inverse
@@ -126,14 +147,22 @@ inline void validate(const SequenceGradientNorm& n) {
 }
 inline void validate(const SequenceGradientSum& s) {
   validate(s.gradient);
-  expect(s.sum != nullptr && s.factors != nullptr && s.scale != nullptr &&
-             s.examples_per_block > 0 && s.examples_per_block <= kExampleGroup,
-         "sequence gradient sum: expected a sum, factors and a grid");
+  expect(s.sum != nullptr && s.factors != nullptr && s.scale != nullptr && s.stripes > 0 &&
+             s.stripes <= s.gradient.batch.capacity,
+         "sequence gradient sum: expected a sum, factors, a grid and a block for each stripe");
 }
 inline void validate(const SequenceGradientRows& r) {
   validate(r.gradient);
   expect(r.gradients != nullptr && r.stride > 0,
          "sequence gradients: expected an array `gradients` and a stride > 0");
+}
+
+/// Returns the number of blocks among which the examples of SequenceGradientSum are divided, for
+/// each tile: as many as the device runs at once. blocks_at_once: number of the kernel's blocks
+/// that a multiprocessor holds.
+inline std::int32_t sequence_stripes(const SequenceGradient& g, int blocks_at_once,
+                                     const DeviceLimits& limits) {
+  return std::clamp(limits.multiprocessors * blocks_at_once / g.tiles, 1, g.batch.capacity);
 }
 
 inline LaunchShape sequence_shape(const SequenceGradient& g, unsigned groups) {
@@ -145,7 +174,7 @@ inline LaunchShape launch_shape(const SequenceGradientNorm& n) {
   return sequence_shape(n.gradient, static_cast<unsigned>(n.gradient.batch.capacity));
 }
 inline LaunchShape launch_shape(const SequenceGradientSum& s) {
-  return sequence_shape(s.gradient, divide_up(s.gradient.batch.capacity, s.examples_per_block));
+  return sequence_shape(s.gradient, static_cast<unsigned>(s.stripes));
 }
 inline LaunchShape launch_shape(const SequenceGradientRows& r) {
   return sequence_shape(r.gradient, static_cast<unsigned>(r.gradient.batch.capacity));

@@ -12,6 +12,7 @@ using TestGpu = cuda::CudaGpu;
 #include "tests/kernels/cuda_patch_product_tests.hpp"
 #include "tests/kernels/cuda_product_tests.hpp"
 #include "tests/kernels/cuda_scatter_tests.hpp"
+#include "tests/kernels/cuda_sequence_tests.hpp"
 #include "tests/kernels/cuda_sum_tests.hpp"
 #include "tests/kernels/cuda_tensor_tests.hpp"
 #include "tests/kernels/fused_kernel_tests.hpp"

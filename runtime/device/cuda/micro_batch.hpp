@@ -122,6 +122,9 @@ class MicroBatch {
 
   float* value(const CudaEdge& e) const { return values_[e.number].get(); }
   float* gradient(const CudaEdge& e) const { return gradients_[e.number].get(); }
+  /// Returns the derivatives of the examples' losses by their logits, [capacity, outputs()].
+  const float* logit_gradients() const { return gradients_.back().get(); }
+  int outputs() const { return edges_.back().gradient.size(); }
   std::uint8_t* labels() const { return labels_.get(); }
   /// Returns the number of words of each text, [capacity].
   std::int32_t* lengths() const { return lengths_.get(); }

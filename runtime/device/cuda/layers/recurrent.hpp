@@ -68,8 +68,7 @@ class CudaRecurrent final : public SequenceLayer {
   /// of states, for each direction. In a GRU the last gate has two gradients, one for the weights
   /// of inputs and one for those of states. w: the micro-batch.
   SequenceGradient sequence_gradient(const MicroBatch& w) const override {
-    SequenceGradient g{
-        .batch = w.batch, .length = w.lengths(), .longest = places(), .tile = tile(), .part = {}};
+    SequenceGradient g = no_gradient(w);
     const int units = layer_.hidden;
     for (int d = 0; d < layer_.directions(); ++d) {
       const float* const deltas = w.saved(gates_) + std::int64_t{4} * d * units;

@@ -15,6 +15,9 @@ class SequenceLayer : public CudaLayer {
  public:
   void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const override {
     const SequenceGradient g = sequence_gradient(w);
+    const int blocks =
+        by_tile(kSequenceSumBlocks<LowSequenceTile>, kSequenceSumBlocks<ThinSequenceTile>,
+                kSequenceSumBlocks<WideSequenceTile>, kSequenceSumBlocks<TensorSequenceTile>);
     launch(w.gpu, "sequence gradient sum",
            by_tile(sequence_gradient_sum_kernel<LowSequenceTile>,
                    sequence_gradient_sum_kernel<ThinSequenceTile>,
@@ -23,7 +26,7 @@ class SequenceLayer : public CudaLayer {
            SequenceGradientSum{.gradient = g,
                                .factors = w.factors(group()),
                                .factor_stride = w.groups,
-                               .examples_per_block = examples_per_block(g.longest),
+                               .stripes = sequence_stripes(g, blocks, w.gpu.limits()),
                                .sum = sum + offset(),
                                .scale = scale,
                                .transform = w.transform(offset())});
@@ -89,14 +92,24 @@ class SequenceLayer : public CudaLayer {
   /// that the layers reserve.
   void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = reserve_parts(s, tiles); }
   const SequenceTileShape& tile() const { return tile_; }
+  /// Returns the arguments of the kernels of weight gradients without a weight.
+  SequenceGradient no_gradient(const MicroBatch& w) const {
+    return {.batch = w.batch,
+            .length = w.lengths(),
+            .longest = places(),
+            .tile = tile_,
+            .part = {},
+            .logit_gradients = w.logit_gradients(),
+            .outputs = w.outputs()};
+  }
   int places() const { return in().value.height; }
   int inputs() const { return in().value.width; }
   /// Returns the offset of the layer's i-th tensor from the layer's first parameter.
   std::int32_t tensor(std::size_t i) const { return narrow(offset_of(i) - offset()); }
 
  private:
-  template <class Kernel>
-  Kernel by_tile(Kernel low, Kernel thin, Kernel wide, Kernel tensor) const {
+  template <class Choice>
+  Choice by_tile(Choice low, Choice thin, Choice wide, Choice tensor) const {
     if (gradient_precision_ == Precision::tf32) return tensor;
     return tile_.rows == 32 ? low : tile_.columns == 32 ? thin : wide;
   }

@@ -29,8 +29,7 @@ class CudaTokenDense final : public SequenceLayer {
   }
 
   SequenceGradient sequence_gradient(const MicroBatch& w) const override {
-    SequenceGradient g{
-        .batch = w.batch, .length = w.lengths(), .longest = places(), .tile = tile(), .part = {}};
+    SequenceGradient g = no_gradient(w);
     g.add({.x = w.value(in()),
            .dy = w.gradient(out()),
            .x_example = places() * inputs(),
