@@ -356,10 +356,10 @@ PLACES = [
     # A network of texts whole.
     ("kernels/fused/recurrent_block.cuh", "begin_group", "P::rows(length)", [("the last row is not zeroed", "x - 1")]),
     ("kernels/fused/recurrent_block.cuh", "dense_words", "c[0] + @rest[0]@", [("the low parts dropped", "x * 0.0f")]),
-    ("kernels/fused/recurrent_steps.cuh", "steps_forward", "now[0][2 + i]", [("rows and columns exchanged", "now[0][1 + 2 * i] + 0.0f * x")]),
+    ("kernels/fused/recurrent_steps.cuh", "steps_forward", "= sums[j][@i@]", [("rows and columns exchanged", "x == 1 ? 2 : x == 2 ? 1 : x")]),
     ("kernels/fused/recurrent_steps.cuh", "steps_forward", "(@step < w.length[i]@) *reinterpret_cast", [("a step too many", "step <= w.length[i] || x")]),
     ("kernels/fused/recurrent_steps.cuh", "steps_backward", "step >= 0 && step < w.length[i]", [("a step too few", "x && step + 1 < w.length[i]")]),
-    ("kernels/fused/recurrent_steps.cuh", "steps_backward", "saved[(k + 1) % 4].c[i]", BOTH),
+    ("kernels/fused/recurrent_steps.cuh", "steps_backward", "saved[(k + 1) % 4].kept[i]", BOTH),
     ("kernels/fused/recurrent_head.cuh", "finish_text", "254 - field", NUMBERS),
     ("kernels/fused/recurrent_sums.cuh", "words_back", "f.derivative(now)", BOTH + [("not the function's", "0.0f * x + 1.0f")]),
     ("kernels/fused/recurrent_sums.cuh", "decide_and_add", "(inverse * inverse)", BOTH + [("without the scale", "0.0f * x + 1.0f")]),

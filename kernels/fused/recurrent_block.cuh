@@ -20,7 +20,7 @@ struct TextSpace {
   alignas(kChunk) unsigned char deltas[P::kPiece * P::kDeltaRow];
   /// Word vectors of a piece of a text.
   alignas(kChunk) unsigned char vectors[P::kPiece * P::kVectorRow];
-  /// W, weights of the LSTM's inputs.
+  /// W, weights of the steps' inputs.
   alignas(kChunk) unsigned char inputs[P::kGateRows * P::kInputRow];
   /// Gradient of the outputs of the words' dense layer, before its activation.
   alignas(kChunk) unsigned char back[P::kWords * P::kBackRow];
@@ -41,7 +41,7 @@ constexpr std::size_t text_shared_bytes(int texts, int places) {
   return sizeof(TextSpace<P>) + static_cast<std::size_t>(texts) * P::text_bytes(places);
 }
 
-/// The four gates of an LSTM unit at one position of a text, in fp16. The backward pass replaces
+/// The four gates of a unit at one position of a text, in fp16. The backward pass replaces
 /// them by the gradients of their pre-activations (deltas).
 struct alignas(8) UnitGates {
   u32 word[2];
@@ -67,7 +67,7 @@ struct Texts {
         scratch(a.texts.scratch +
                 static_cast<std::int64_t>(blockIdx.x) * P::scratch_bytes(count, places)) {}
 
-  /// Returns the address of row p of text e: the LSTM's input and states at position p - 1.
+  /// Returns the address of row p of text e: input and states of the step at position p - 1.
   __device__ __forceinline__ unsigned char* row(int e, int p) const {
     return first + e * stride + p * P::kRow;
   }
@@ -75,11 +75,11 @@ struct Texts {
   __device__ __forceinline__ UnitGates* gates(int e) const {
     return reinterpret_cast<UnitGates*>(scratch + e * places * P::kGateBytes);
   }
-  /// Returns the LSTM's cell states c of one direction, [step][kStepThreads]. Each 32-bit word
+  /// Returns an LSTM's cell states c of one direction, [step][kStepThreads]. Each 32-bit word
   /// contains those of two texts in fp16.
   __device__ __forceinline__ u32* cells(int direction) const {
     return reinterpret_cast<u32*>(scratch + count * places * P::kGateBytes) +
-           direction * places * P::kStepThreads;
+           direction * places * P::kCells;
   }
   /// Returns, for text e, the sum over its positions of the deltas (gradients of the gates'
   /// pre-activations) of each gate, [kGateRows].
@@ -144,8 +144,10 @@ template <class P>
 __device__ __forceinline__ void begin_texts(const FusedSum& a, TextSpace<P>& s) {
   for (int i = thread_number(); i < P::kGateRows * P::kWords / 2; i += P::kThreads) {
     const int row = i / (P::kWords / 2), column = i % (P::kWords / 2) * 2;
-    const float* const w = a.parameters + P::gate_parameter(row, column);
-    *reinterpret_cast<u32*>(s.inputs + row * P::kInputRow + 2 * column) = halves(w[0], w[1]);
+    const int at = P::gate_parameter(row, column);
+    const float* const w = a.parameters + at;
+    *reinterpret_cast<u32*>(s.inputs + row * P::kInputRow + 2 * column) =
+        at < 0 ? 0u : halves(w[0], w[1]);
   }
   auto* const rows = reinterpret_cast<Chunk*>(&s + 1);
   const int chunks = a.texts.group * P::text_bytes(a.texts.places) / kChunk;

@@ -1,6 +1,6 @@
 #pragma once
-// Last two layers and loss of the fused kernel for texts, and the gradient of the LSTM's states. A
-// warp computes one text.
+// Last two layers and loss of the fused kernel for texts, and the gradient of the recurrent layer's
+// states. A warp computes one text.
 #include "kernels/fused/recurrent_block.cuh"
 
 namespace cudp::fused::inline CUDP_SIMT {
@@ -21,10 +21,10 @@ __device__ __forceinline__ float cross_entropy(float logit, bool has_logit, int 
   return has_logit ? (lane == label ? -others : power) / total : 0.0f;
 }
 
-/// Computes the layers after the LSTM for text e, forward and backward. Scales the gradient of the
-/// LSTM's states by a power of two, chosen per text so that the largest number of that gradient is
-/// in [1, 2). The gradients that are computed from it then fit into fp16. P: the kernel's TextPlan,
-/// its layout for one network. t: the group's texts.
+/// Computes the layers after the recurrent one for text e, forward and backward. Scales the
+/// gradient of its states by a power of two, chosen per text so that the largest number of that
+/// gradient is in [1, 2). The gradients that are computed from it then fit into fp16. P: the
+/// kernel's TextPlan, its layout for one network. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void finish_text(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t,
                                             int e, int label) {

@@ -1,8 +1,8 @@
 #pragma once
 // One training step of a small network for texts in one kernel, on tensor cores. A block takes a
-// group of texts through the dense layer of their words, all steps of an LSTM forward, the last
-// layers, and all steps backward. Then it computes gradient, norm and clipping of one text after
-// the other. Operands of products are fp16 numbers (for the words' layer, sums of two fp16
+// group of texts through the dense layer of their words, all steps of an LSTM or GRU forward, the
+// last layers, and all steps backward. Then it computes gradient, norm and clipping of one text
+// after the other. Operands of products are fp16 numbers (for the words' layer, sums of two fp16
 // numbers), sums are float32. Gates and their gradients are in global memory that stays in the
 // second-level cache. Sums of gradients are integers (fixed_point.hpp): results depend on nothing
 // but the texts.

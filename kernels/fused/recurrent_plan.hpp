@@ -8,21 +8,28 @@
 
 namespace cudp::fused {
 
+enum class TextCell { lstm, gru };
+
 /// Sizes of a network for texts: frozen word vectors; a dense layer with activation for every word;
-/// an LSTM, whose last states are its output; a dense layer with activation; and a last dense
-/// layer.
+/// an LSTM or GRU, whose last states are its output; a dense layer with activation; and a last
+/// dense layer.
 struct TextLayers {
   int columns;     ///< length of a word vector
   int words;       ///< outputs of the dense layer for every word
-  int hidden;      ///< units of the LSTM, in each direction
+  int hidden;      ///< units of the recurrent layer, in each direction
   int directions;  ///< 1 or 2
-  int head;        ///< outputs of the hidden dense layer after the LSTM
+  int head;        ///< outputs of the hidden dense layer after the recurrent layer
   int outputs;
+  TextCell cell = TextCell::lstm;
 };
 
 /// The model models/imdb-rnn.toml on word vectors of length 100: 20,946 parameters.
 struct ImdbRnn {
   static constexpr TextLayers kLayers{100, 32, 32, 2, 16, 2};
+};
+/// The same layers with a GRU: 16,978 parameters.
+struct ImdbGru {
+  static constexpr TextLayers kLayers{100, 32, 32, 2, 16, 2, TextCell::gru};
 };
 
 /// Largest number of texts that a thread block processes at once. They are the columns of a matrix
@@ -33,18 +40,18 @@ inline constexpr int kMaxTexts = 8;
 /// text has in shared memory [floats].
 struct TextOffsets {
   int one = 0;     ///< the number 1, which stands for the input of a bias
-  int states = 0;  ///< output of the LSTM: its last states
-  int back = 0;    ///< gradient of the LSTM's output, scaled
+  int states = 0;  ///< output of the recurrent layer: its last states
+  int back = 0;    ///< gradient of the recurrent layer's output, scaled
   int head = 0, gradient_head = 0, gradient = 0;
-  /// Offset of 1 / s. The text's gradients of the LSTM and of the words' layer are multiplied by s,
-  /// a power of two, so that fp16 can represent them.
+  /// Offset of 1 / s. The text's gradients of the recurrent and of the words' layer are multiplied
+  /// by s, a power of two, so that fp16 can represent them.
   int inverse = 0;
   int loss = 0;
   int size = 0;
 };
 
 /// Layout of shared memory, scratch memory and parameters for one network. The word at position p
-/// of a text has row p + 1 of the text's array: the input of the LSTM, and the states of each
+/// of a text has row p + 1 of the text's array: the input of its step, and the states of each
 /// direction after its step at p. Network: has the layer sizes, as Network::kLayers. transforms_:
 /// whether gradients are transformed before clipping.
 template <class Network, bool transforms_>
@@ -55,7 +62,11 @@ struct TextPlan {
   static constexpr int kHidden = kNetwork.hidden, kDirections = kNetwork.directions;
   static constexpr int kHead = kNetwork.head, kOutputs = kNetwork.outputs;
   static constexpr int kStates = kDirections * kHidden;
-  static constexpr int kGates = 4 * kHidden;  ///< rows of W and U in one direction
+  static constexpr bool kIsGru = kNetwork.cell == TextCell::gru;
+  /// Number of gates in one direction, four of each unit: i, f, g and o of an LSTM; of a GRU r, z,
+  /// W_n x + b_n and U_n h + b'_n.
+  static constexpr int kGates = 4 * kHidden;
+  static constexpr int kLines = (kIsGru ? 3 : 4) * kHidden;  ///< rows of W and U in one direction
   /// Number of gates of all units in both directions: rows of a matrix product, ordered by
   /// direction, unit and gate.
   static constexpr int kGateRows = kDirections * kGates;
@@ -99,9 +110,10 @@ struct TextPlan {
   static constexpr int kWordBias = kWords * kColumns;
   static constexpr int kRecurrent = kWordBias + kWords;
   static constexpr int kStateWeights =
-      kGates * kWords;  ///< this and the next two: from the first parameter of a direction
-  static constexpr int kGateBias = kStateWeights + kGates * kHidden;
-  static constexpr int kDirection = kGateBias + kGates;
+      kLines * kWords;  ///< this and the next two: from the first parameter of a direction
+  static constexpr int kGateBias = kStateWeights + kLines * kHidden;
+  static constexpr int kGateBiases = (kIsGru ? 2 : 1) * kLines;  ///< of one direction
+  static constexpr int kDirection = kGateBias + kGateBiases;
   static constexpr int kHeadWeights = kRecurrent + kDirections * kDirection;
   static constexpr int kHeadBias = kHeadWeights + kHead * kStates;
   static constexpr int kLastWeights = kHeadBias + kHead;
@@ -109,18 +121,27 @@ struct TextPlan {
   static constexpr int kParameters = kLastBias + kOutputs;
 
   /// Returns the index among the parameters of an element of the matrix [W U], in which W, the
-  /// weights of the LSTM's inputs, and U, those of its states, are side by side. row: ordered by
-  /// direction, unit and gate. column: first those of W, then those of U.
+  /// weights of the steps' inputs, and U, those of the states, are side by side; -1 where a GRU has
+  /// no weight. row: ordered by direction, unit and gate. column: first those of W, then those of
+  /// U.
   static constexpr int gate_parameter(int row, int column) {
-    const int in_direction = row % kGates, line = in_direction % 4 * kHidden + in_direction / 4;
+    const bool of_inputs = column < kWords;
+    const int gate = row % 4;
+    if (kIsGru && gate == (of_inputs ? 3 : 2)) return -1;
+    const int line = (kIsGru && gate == 3 ? 2 : gate) * kHidden + row % kGates / 4;
     const int first = kRecurrent + row / kGates * kDirection;
-    return column < kWords ? first + line * kWords + column
-                           : first + kStateWeights + line * kHidden + column - kWords;
+    return of_inputs ? first + line * kWords + column
+                     : first + kStateWeights + line * kHidden + column - kWords;
   }
-  static constexpr int bias_parameter(int row) {
-    const int in_direction = row % kGates;
-    return kRecurrent + row / kGates * kDirection + kGateBias + in_direction % 4 * kHidden +
-           in_direction / 4;
+  /// Returns the row of [W U] to which bias n belongs, of the biases of both directions. A GRU has
+  /// two of r and of z: those of the inputs come first.
+  static constexpr int bias_row(int n) {
+    const int line = n % kGateBiases / kHidden;
+    const int gate = line < 3 || !kIsGru ? line : line < 5 ? line - 3 : 3;
+    return n / kGateBiases * kGates + n % kHidden * 4 + gate;
+  }
+  static constexpr int bias_parameter(int n) {
+    return kRecurrent + n / kGateBiases * kDirection + kGateBias + n % kGateBiases;
   }
   /// Returns the index among the network's parameters of the weight from input `column` to output
   /// `output` of the words' dense layer; for the column after the last input, the index of the
@@ -150,7 +171,7 @@ struct TextPlan {
   }
   static constexpr TextOffsets kText = text_offsets();
 
-  // Tiles of weight gradients that a warp computes. Of the LSTM's [W U]: 16 kGateTiles rows and all
+  // Tiles of weight gradients that a warp computes. Of [W U]: 16 kGateTiles rows and all
   // columns. Of the words' layer: all rows, and the column tiles warp, warp + 8, ...
   static constexpr int kGateTiles = kGateRows / 16 / kWarps;
   static constexpr int kGateColumns = (kWords + kHidden) / 8;
@@ -180,18 +201,21 @@ struct TextPlan {
     return {3, kLastBias + n, p.gradient + n, p.one};
   }
 
+  static constexpr int kBiases = kDirections * kGateBiases;
+  static constexpr int kBiasOwned = quotient_up(kBiases, kThreads);
   // Numbers of partial derivatives that a thread has, in the order in which squares are added.
   static constexpr int kGateNumbers = kGateTiles * kGateColumns * 4;
   static constexpr int kWordNumbers = kWordTiles * kWordOwned * 4;
-  static constexpr int kNumbers = kGateNumbers + kWordNumbers + 1 + kSmallOwned;
+  static constexpr int kNumbers = kGateNumbers + kWordNumbers + kBiasOwned + kSmallOwned;
 
   // Global memory that a block uses: gates, later their gradients, of every text, position and
-  // direction; cell states of every step; sums of the gates' gradients.
+  // direction; an LSTM's cell states of every step; sums of the gates' gradients.
   /// Size of the gates' values of one position of a text, in the block's global memory [bytes].
   static constexpr std::int64_t kGateBytes = std::int64_t{2} * kGateRows;
+  static constexpr int kCells = kIsGru ? 0 : kStepThreads;  ///< words of a direction and step
   static constexpr std::int64_t scratch_bytes(int texts, int places) {
     return texts * (places * kGateBytes + std::int64_t{4} * kGateRows) +
-           std::int64_t{4} * places * kDirections * kStepThreads;
+           std::int64_t{4} * places * kDirections * kCells;
   }
 };
 

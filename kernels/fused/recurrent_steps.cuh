@@ -1,8 +1,9 @@
 #pragma once
-// LSTM steps of the fused kernel for texts, forward and backward. A warp computes 8 units of one
-// direction for all texts of the group. Rows of a product are the gates of these units, columns are
-// the texts. So a lane has all gates of one unit of two texts in its own registers. The warps of a
-// direction exchange states, or deltas (gradients of gates' pre-activations), once per step.
+// Steps of an LSTM or GRU in the fused kernel for texts, forward and backward. A warp computes 8
+// units of one direction for all texts of the group. Rows of a product are the gates of these
+// units, columns are the texts. So a lane has all gates of one unit of two texts in its own
+// registers. The warps of a direction exchange states, or deltas (gradients of gates'
+// pre-activations), once per step.
 #include "kernels/common/named_barrier.cuh"
 #include "kernels/fused/recurrent_block.cuh"
 #include "kernels/layers/recurrent_math.hpp"
@@ -12,7 +13,7 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// A lane's share of the LSTM steps: unit `unit` of one direction, for texts a and a + 1 of the
+/// A lane's share of the steps: unit `unit` of one direction, for texts a and a + 1 of the
 /// group. When it loads operands of a matrix product, it loads those of text `column`. P: the
 /// kernel's TextPlan, its layout for one network.
 template <class P>
@@ -44,20 +45,72 @@ struct StepLane {
     return direction == 0 ? step : length[i] - 1 - step;
   }
   __device__ __forceinline__ void meet() const { named_barrier<P::kStepThreads>(1 + direction); }
-  __device__ __forceinline__ const float* weights(const FusedSum& s) const {
-    return s.parameters + P::kRecurrent + direction * P::kDirection;
+  /// Returns the row of [W U] that a gate of unit `of` has.
+  __device__ __forceinline__ int row(int of, int gate) const {
+    return direction * P::kGates + 4 * of + gate;
   }
 };
 
-/// Returns the four gates of the unit u, rounded to fp16.
-__device__ __forceinline__ UnitGates gates_of(const LstmUnit<float>& u) {
-  return {{halves(u.i, u.f), halves(u.g, u.o)}};
-}
-__device__ __forceinline__ LstmUnit<float> unit_of(const UnitGates& g) {
-  return {low_half(g.word[0]), high_half(g.word[0]), low_half(g.word[1]), high_half(g.word[1])};
+/// A cell's step of one unit. `gates` are the unit's four, in the order of the rows of [W U]: first
+/// their sums, after forward() their values, after backward() the gradients of the sums. `kept`
+/// goes from a step to the next one: c of an LSTM, h of a GRU.
+template <TextCell cell>
+struct CellStep;
+
+template <>
+struct CellStep<TextCell::lstm> {
+  /// Returns the unit's state h.
+  static __device__ __forceinline__ float forward(float (&gates)[4], float& kept) {
+    LstmUnit<float> u{gates[0], gates[1], gates[2], gates[3]};
+    u.activate();
+    kept = u.state(kept);
+    set(gates, u);
+    return u.output(tanh_of(kept));
+  }
+  /// carry: the gradient that goes to the step before without passing the gates; replaced. before:
+  /// what the step before kept.
+  static __device__ __forceinline__ void backward(float (&gates)[4], float dh, float& carry,
+                                                  float before, float kept) {
+    LstmUnit<float> u{gates[0], gates[1], gates[2], gates[3]};
+    u.backward(dh, carry, before, tanh_of(kept));
+    set(gates, u);
+  }
+
+ private:
+  static __device__ __forceinline__ void set(float (&gates)[4], const LstmUnit<float>& u) {
+    gates[0] = u.i, gates[1] = u.f, gates[2] = u.g, gates[3] = u.o;
+  }
+};
+
+template <>
+struct CellStep<TextCell::gru> {
+  static __device__ __forceinline__ float forward(float (&gates)[4], float& kept) {
+    GruUnit<float> u{gates[2], gates[0], gates[1], gates[3]};
+    u.activate();
+    kept = u.state(kept);
+    set(gates, u);
+    return kept;
+  }
+  static __device__ __forceinline__ void backward(float (&gates)[4], float dh, float& carry,
+                                                  float before, float /*kept*/) {
+    GruUnit<float> u{gates[2], gates[0], gates[1], gates[3]};
+    carry += dh;
+    u.backward(carry, before);
+    set(gates, u);
+  }
+
+ private:
+  static __device__ __forceinline__ void set(float (&gates)[4], const GruUnit<float>& u) {
+    gates[0] = u.r, gates[1] = u.z, gates[2] = u.n, gates[3] = u.product;
+  }
+};
+
+/// Returns the four gates of a unit, rounded to fp16.
+__device__ __forceinline__ UnitGates rounded(const float (&gates)[4]) {
+  return {{halves(gates[0], gates[1]), halves(gates[2], gates[3])}};
 }
 
-/// Computes all LSTM steps forward, for the texts of the group. The product W x of a step, with x
+/// Computes all steps forward, for the texts of the group. The product W x of a step, with x
 /// its input, is computed during the step before it. P: the kernel's TextPlan, its layout for one
 /// network. s: the block's shared memory. t: the group's texts.
 template <class P>
@@ -72,18 +125,25 @@ __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>
   float bias[2][4];
   CUDP_UNROLL for (int j = 0; j < 2; ++j) {
     CUDP_UNROLL for (int half = 0; half < 2; ++half) {
-      const int line = (2 * j + half) * P::kHidden + w.unit;
-      const auto take = [&](u32(&to)[2][4], const float* from) {
-        const Four a = load_four(from + 8 * l.t), b = load_four(from + 8 * l.t + 4);
+      const int gate = 2 * j + half, row = w.row(w.unit, gate);
+      const auto take = [&](u32(&to)[2][4], int first) {
+        const int at = P::gate_parameter(row, first);
+        const float* const from = args.parameters + at + 8 * l.t;
+        const Four a = at < 0 ? Four{} : load_four(from), b = at < 0 ? Four{} : load_four(from + 4);
         to[0][half] = halves(a.v[0], a.v[1]);
         to[0][half + 2] = halves(a.v[2], a.v[3]);
         to[1][half] = halves(b.v[0], b.v[1]);
         to[1][half + 2] = halves(b.v[2], b.v[3]);
       };
-      take(wx[j], w.weights(args) + line * P::kWords);
-      take(wh[j], w.weights(args) + P::kStateWeights + line * P::kHidden);
-      bias[j][2 * half] = w.weights(args)[P::kGateBias + line];
-      bias[j][2 * half + 1] = bias[j][2 * half];
+      take(wx[j], 0);
+      take(wh[j], P::kWords);
+      const float* const biases =
+          args.parameters + P::bias_parameter(w.direction * P::kGateBiases) + w.unit;
+      // A GRU has two biases of r and z, the fourth gate's is the last of the second ones.
+      float b = biases[(P::kIsGru && gate == 3 ? 5 : gate) * P::kHidden];
+      if (P::kIsGru && gate < 2) b += biases[(3 + gate) * P::kHidden];
+      bias[j][2 * half] = b;
+      bias[j][2 * half + 1] = b;
     }
   }
   const auto multiply = [](float(&to)[2][4], const u32(&by)[2][2][4], const Chunk& v) {
@@ -114,22 +174,18 @@ __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>
   };
   begin_sums(row_at(0));
   Chunk h = chunk_at(row_at(0), before + states);
-  float c[2] = {0.0f, 0.0f};
+  float kept[2] = {0.0f, 0.0f};
   u32* const cells = t.cells(w.direction) + thread_number() % P::kStepThreads;
   for (int step = 0; step < w.longest; ++step) {
     multiply(sums, wh, h);
-    float now[2][4];
+    float gates[2][4];
     CUDP_UNROLL for (int j = 0; j < 2; ++j) {
-      CUDP_UNROLL for (int i = 0; i < 4; ++i) { now[j][i] = sums[j][i]; }
+      CUDP_UNROLL for (int i = 0; i < 4; ++i) { gates[i % 2][2 * j + i / 2] = sums[j][i]; }
     }
     const int row = row_at(step + 1);
     begin_sums(row);
-    LstmUnit<float> unit[2];
     CUDP_UNROLL for (int i = 0; i < 2; ++i) {
-      unit[i] = {now[0][i], now[0][2 + i], now[1][i], now[1][2 + i]};
-      unit[i].activate();
-      c[i] = unit[i].state(c[i]);
-      const float out = unit[i].output(tanh_of(c[i]));
+      const float out = CellStep<P::kNetwork.cell>::forward(gates[i], kept[i]);
       if (step < w.length[i])
         *reinterpret_cast<std::uint16_t*>(t.row(w.a + i, w.position(i, step) + 1) + states +
                                           2 * w.unit) =
@@ -141,13 +197,13 @@ __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>
       if (step < w.length[i])
         t.gates(w.a +
                 i)[w.position(i, step) * (P::kGateRows / 4) + w.direction * P::kHidden + w.unit] =
-            gates_of(unit[i]);
+            rounded(gates[i]);
     }
-    cells[step * P::kStepThreads] = halves(c[0], c[1]);
+    if constexpr (!P::kIsGru) cells[step * P::kStepThreads] = halves(kept[0], kept[1]);
   }
 }
 
-/// Computes all LSTM steps backward, for the texts of the group. Writes deltas, the gradients of
+/// Computes all steps backward, for the texts of the group. Writes deltas, the gradients of
 /// the gates' pre-activations, over the gates. P: the kernel's TextPlan, its layout for one
 /// network. s: the block's shared memory. t: the group's texts.
 template <class P>
@@ -162,11 +218,13 @@ __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P
   u32 back[kSteps][4];
   CUDP_UNROLL for (int k = 0; k < kSteps; ++k) {
     const int from = 8 * (k / 2) + 2 * l.t + k % 2;
-    const float* const u = w.weights(args) + P::kStateWeights + from * P::kHidden + w.unit;
-    constexpr int kGate = P::kHidden * P::kHidden;
-    back[k][0] = halves(u[0], u[kGate]);
+    const auto weight = [&](int gate) {
+      const int at = P::gate_parameter(w.row(from, gate), P::kWords + w.unit);
+      return at < 0 ? 0.0f : args.parameters[at];
+    };
+    back[k][0] = halves(weight(0), weight(1));
     back[k][1] = 0;
-    back[k][2] = halves(u[2 * kGate], u[3 * kGate]);
+    back[k][2] = halves(weight(2), weight(3));
     back[k][3] = 0;
   }
   unsigned char* const exchange = s.deltas + w.direction * 2 * P::kExchange;
@@ -175,17 +233,17 @@ __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P
     return *reinterpret_cast<UnitGates*>(exchange + buffer * P::kExchange +
                                          P::exchange_column(w.a + i) + 8 * w.unit);
   };
-  float last[2], dc[2] = {0.0f, 0.0f}, sum[2][4];
+  float last[2], carry[2] = {0.0f, 0.0f}, sum[2][4];
   CUDP_UNROLL for (int i = 0; i < 2; ++i) {
     delta_at(i, 0) = UnitGates{};
     last[i] =
         w.length[i] > 0 ? s.text[w.a + i][P::kText.back + w.direction * P::kHidden + w.unit] : 0.0f;
     clear(sum[i]);
   }
-  // Gates and cell states of a step, loaded four steps before they are used.
+  // Gates of a step and what it kept, loaded four steps before they are used.
   struct Saved {
     UnitGates gates[2];
-    float c[2];
+    float kept[2];
   };
   Saved saved[4];
   const u32* const cells = t.cells(w.direction) + thread_number() % P::kStepThreads;
@@ -193,13 +251,22 @@ __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P
     return t.gates(w.text(t, i)) + w.position(i, step) * (P::kGateRows / 4) +
            w.direction * P::kHidden + w.unit;
   };
+  const auto state_at = [&](int i, int step) {
+    const unsigned char* const row = t.row(w.text(t, i), w.position(i, step) + 1);
+    return low_half(*reinterpret_cast<const std::uint16_t*>(
+        row + 2 * (P::kWords + w.direction * P::kHidden + w.unit)));
+  };
   const auto fetch = [&](Saved& to, int step) {
-    const u32 both = step >= 0 && step < w.longest ? cells[step * P::kStepThreads] : 0u;
+    const bool has_cells = !P::kIsGru && step >= 0 && step < w.longest;
+    const u32 both = has_cells ? cells[step * P::kStepThreads] : 0u;
     CUDP_UNROLL for (int i = 0; i < 2; ++i) {
-      // Past a text's end its gates and cell states are 0, and so are its deltas.
+      // Past a text's end its gates and what it kept are 0, and so are its deltas.
       const bool has = step >= 0 && step < w.length[i];
       to.gates[i] = has ? *place_of(i, step) : UnitGates{};
-      to.c[i] = !has ? 0.0f : i == 0 ? low_half(both) : high_half(both);
+      to.kept[i] = !has        ? 0.0f
+                   : P::kIsGru ? state_at(i, step)
+                   : i == 0    ? low_half(both)
+                               : high_half(both);
     }
   };
   const int end = (w.longest + 3) / 4 * 4;
@@ -218,16 +285,16 @@ __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P
       }
       UnitGates delta[2];
       CUDP_UNROLL for (int i = 0; i < 2; ++i) {
-        LstmUnit<float> unit = unit_of(saved[k].gates[i]);
+        const u32(&word)[2] = saved[k].gates[i].word;
+        float gates[4] = {low_half(word[0]), high_half(word[0]), low_half(word[1]),
+                          high_half(word[1])};
         const float more = step == w.length[i] - 1 ? last[i] : 0.0f;
         const float dh = ((product[0][i] + product[1][i]) + (product[2][i] + product[3][i])) + more;
-        unit.backward(dh, dc[i], saved[(k + 1) % 4].c[i], tanh_of(saved[k].c[i]));
-        delta[i] = gates_of(unit);
+        CellStep<P::kNetwork.cell>::backward(gates, dh, carry[i], saved[(k + 1) % 4].kept[i],
+                                             saved[k].kept[i]);
+        delta[i] = rounded(gates);
         delta_at(i, (k + 1) % 2) = delta[i];
-        sum[i][0] += unit.i;
-        sum[i][1] += unit.f;
-        sum[i][2] += unit.g;
-        sum[i][3] += unit.o;
+        CUDP_UNROLL for (int gate = 0; gate < 4; ++gate) { sum[i][gate] += gates[gate]; }
       }
       w.meet();
       CUDP_UNROLL for (int i = 0; i < 2; ++i) {

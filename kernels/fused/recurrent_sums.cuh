@@ -27,10 +27,10 @@ __device__ __forceinline__ void fetch_deltas(TextSpace<P>& s, const Texts<P>& t,
   }
 }
 
-/// Backward pass through the inputs of the LSTM, for a piece of text e: the positions from `first`
-/// on. The LSTM's inputs are the outputs of a dense layer that is applied to each word. Computes
+/// Backward pass through the inputs of the steps, for a piece of text e: the positions from `first`
+/// on. The steps' inputs are the outputs of a dense layer that is applied to each word. Computes
 /// the gradient of that layer's pre-activations: W^T times the deltas (the gradients of the gates),
-/// times the activation's derivative, where W is the matrix of weights of the LSTM's inputs. P: the
+/// times the activation's derivative, where W is the matrix of weights of the steps' inputs. P: the
 /// kernel's TextPlan, its layout for one network. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void words_back(TextSpace<P>& s, const Texts<P>& t, int e, int first) {
@@ -101,16 +101,19 @@ struct TextSums {
     });
     constexpr int kBias = P::kGateNumbers + P::kWordNumbers;
     const int thread = thread_number();
-    body(kBias, 1, thread < P::kGateRows ? P::bias_parameter(thread) : -1);
+    for_constants<P::kBiasOwned>([&](auto k) {
+      const int n = thread + k * P::kThreads;
+      body(kBias + k, 1, n < P::kBiases ? P::bias_parameter(n) : -1);
+    });
     for_constants<P::kSmallOwned>([&](auto k) {
       const int n = thread + k * P::kThreads;
       const auto small = P::small_number(n);
-      body(kBias + 1 + k, small.layer, n < P::kSmall ? small.parameter : -1);
+      body(kBias + P::kBiasOwned + k, small.layer, n < P::kSmall ? small.parameter : -1);
     });
   }
 
   /// Adds a piece of text e, the positions from `first` on, to the thread's partial derivatives d
-  /// by the LSTM's weights [W U]: the product of the deltas and the text's rows (inputs and
+  /// by the weights [W U]: the product of the deltas and the text's rows (inputs and
   /// states). multiply_words() does the same for the words' layer, with `back` and the word
   /// vectors. t: the group's texts.
   static __device__ __forceinline__ void multiply_gates(TextSpace<P>& s, const Texts<P>& t, int e,
@@ -175,18 +178,29 @@ struct TextSums {
   }
 
   /// Computes those partial derivatives of the thread that do not come from matrix products: by
-  /// biases of the LSTM, and by the parameters of the last two layers. s: the block's shared
-  /// memory. t: the group's texts. e: number of the text in the group. d: the thread's partial
-  /// derivatives for the text.
+  /// biases of the recurrent layer, and by the parameters of the last two layers. Clears those of a
+  /// GRU's products by which no parameter is multiplied. s: the block's shared memory. t: the
+  /// group's texts. e: number of the text in the group. d: the thread's partial derivatives for the
+  /// text.
   static __device__ __forceinline__ void make_others(TextSpace<P>& s, const Texts<P>& t, int e,
                                                      float (&d)[P::kNumbers]) {
     constexpr int kBias = P::kGateNumbers + P::kWordNumbers;
     const int thread = thread_number();
-    d[kBias] = thread < P::kGateRows ? t.delta_sums(e)[thread] : 0.0f;
+    if constexpr (P::kIsGru) {
+      const int gate = Lane().g % 4;
+      for_constants<P::kGateNumbers>([&](auto k) {
+        constexpr bool of_inputs = 8 * (k / 4 % P::kGateColumns) < P::kWords;
+        if (gate == (of_inputs ? 3 : 2)) d[k] = 0.0f;
+      });
+    }
+    for_constants<P::kBiasOwned>([&](auto k) {
+      const int n = thread + k * P::kThreads;
+      d[kBias + k] = n < P::kBiases ? t.delta_sums(e)[P::bias_row(n)] : 0.0f;
+    });
     for_constants<P::kSmallOwned>([&](auto k) {
       const int n = thread + k * P::kThreads;
       const auto small = P::small_number(n < P::kSmall ? n : 0);
-      d[kBias + 1 + k] = n < P::kSmall ? s.text[e][small.a] * s.text[e][small.b] : 0.0f;
+      d[kBias + P::kBiasOwned + k] = n < P::kSmall ? s.text[e][small.a] * s.text[e][small.b] : 0.0f;
     });
   }
 

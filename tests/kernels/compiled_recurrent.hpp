@@ -7,5 +7,7 @@ namespace cudp::fused::inline CUDP_SIMT {
 
 extern template __global__ void recurrent_kernel<TextPlan<ImdbRnn, false>>(FusedSum);
 extern template __global__ void recurrent_kernel<TextPlan<ImdbRnn, true>>(FusedSum);
+extern template __global__ void recurrent_kernel<TextPlan<ImdbGru, false>>(FusedSum);
+extern template __global__ void recurrent_kernel<TextPlan<ImdbGru, true>>(FusedSum);
 
 }  // namespace cudp::fused::inline CUDP_SIMT

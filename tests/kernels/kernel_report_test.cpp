@@ -197,7 +197,7 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   EXPECT_EQ(linear, 5);
   EXPECT_EQ(tensor, 13);
   EXPECT_EQ(patch, 8);
-  EXPECT_EQ(texts, 27);
+  EXPECT_EQ(texts, 29);
 }
 INSTANTIATE_TEST_SUITE_P(All, KernelReport, testing::Values("sm_80", "sm_89", "sm_90", "sm_100"),
                          [](const auto& info) { return std::string(info.param); });

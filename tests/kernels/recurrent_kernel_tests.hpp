@@ -22,21 +22,24 @@
 namespace cudp {
 namespace {
 
-constexpr const char* kOneWay = R"(
-name = "one-way"
-activation = "relu"
-layers = [
-  { type = "embedding", name = "embedding" },
-  { type = "dense", name = "fc1", out = 32, per_token = true },
-  { type = "activation" },
-  { type = "lstm", name = "lstm", hidden = 32 },
-  { type = "dense", name = "fc2", out = 9 },
-  { type = "activation" },
-  { type = "dense", name = "fc3", out = "outputs" },
-]
-)";
+/// A network of the kernel's layers: `recurrent` is the recurrent one, `head` the outputs of the
+/// dense layer after it.
+std::string text_model(const std::string& recurrent, int head) {
+  return "name = 'texts'\nloss = 'softmax'\nactivation = 'relu'\nlayers = [{type = 'embedding', "
+         "name = 'e'}, "
+         "{type = 'dense', name = 'a', out = 32, per_token = true}, {type = 'activation'}, " +
+         recurrent + ", {type = 'dense', name = 'b', out = " + std::to_string(head) +
+         "}, {type = 'activation'}, {type = 'dense', name = 'c', out = 'outputs'}]";
+}
+const std::string kGruLayers =
+    text_model("{type = 'gru', name = 'r', hidden = 32, bidirectional = true}", 16);
+const std::string kOneWayLayers = text_model("{type = 'lstm', name = 'r', hidden = 32}", 9);
+const std::string kOneWayGruLayers = text_model("{type = 'gru', name = 'r', hidden = 32}", 9);
 struct OneWay {
   static constexpr fused::TextLayers kLayers{36, 32, 32, 1, 9, 5};
+};
+struct OneWayGru {
+  static constexpr fused::TextLayers kLayers{36, 32, 32, 1, 9, 5, fused::TextCell::gru};
 };
 
 /// An instance of the kernel, for one network and length of texts.
@@ -46,19 +49,26 @@ struct TextInstance {
   std::size_t (*shared_bytes)(int texts, int places);
   std::int64_t (*scratch_bytes)(int texts, int places);
   bool transforms;
+  std::size_t parameters;
 };
 
 template <class N, bool transforms = false>
 TextInstance text_instance(const cases::Case& network) {
   using P = fused::TextPlan<N, transforms>;
-  return {network, fused::recurrent_kernel<P>,
+  return {network,
+          fused::recurrent_kernel<P>,
           [](int texts, int places) { return fused::text_shared_bytes<P>(texts, places); },
-          [](int texts, int places) { return P::scratch_bytes(texts, places); }, transforms};
+          [](int texts, int places) { return P::scratch_bytes(texts, places); },
+          transforms,
+          std::size_t{P::kParameters}};
 }
 
 const cases::Case kImdbRnn{"imdb_rnn", "imdb-rnn", {1, 1, 21}, 2, {50, 100}};
 const cases::Case kLongTexts{"long", "imdb-rnn", {1, 1, 97}, 2, {50, 100}};
-const cases::Case kOneWayTexts{"one_way", kOneWay, {1, 1, 21}, 5, {50, 36}};
+const cases::Case kGru{"gru", kGruLayers.c_str(), {1, 1, 21}, 2, {50, 100}};
+const cases::Case kLongGru{"long_gru", kGruLayers.c_str(), {1, 1, 97}, 2, {50, 100}};
+const cases::Case kOneWayTexts{"one_way", kOneWayLayers.c_str(), {1, 1, 21}, 5, {50, 36}};
+const cases::Case kOneWayGru{"one_way_gru", kOneWayGruLayers.c_str(), {1, 1, 21}, 5, {50, 36}};
 
 class TextStep : public CudaKernel {
  protected:
@@ -77,6 +87,7 @@ class TextStep : public CudaKernel {
     d_ = net_.parameter_count;
     layers_ = static_cast<std::size_t>(net_.groups);
     places_ = t.network.input.width;
+    ASSERT_EQ(d_, t.parameters);
   }
 
   /// Words of its own for a text: the table's last row.
@@ -204,6 +215,10 @@ class TextStep : public CudaKernel {
     }
   }
 
+  template <class N>
+  void expect_norms_logits_and_transforms(const cases::Case& network);
+  void expect_accepted(const TextInstance& t);
+
   static constexpr double kPrecision = 1.5e-3;  ///< of norms and sums, relative
   Network net_;
   std::vector<float> theta_;
@@ -214,12 +229,15 @@ class TextStep : public CudaKernel {
 
 TEST_F(TextStep, GivesTheGradientOfOneText) {
   expect_gradients(text_instance<fused::ImdbRnn>(kImdbRnn), {0, 1, 2, 3, 4, 5});
+  expect_gradients(text_instance<fused::ImdbGru>(kGru), {0, 1, 2, 3, 4, 5});
   expect_gradients(text_instance<OneWay>(kOneWayTexts), {0, 1, 3});
+  expect_gradients(text_instance<OneWayGru>(kOneWayGru), {0, 1, 3});
 }
 
 /// Texts of more positions than are in shared memory at once.
 TEST_F(TextStep, GivesTheGradientOfOneLongText) {
   expect_gradients(text_instance<fused::ImdbRnn>(kLongTexts), {1, 3});
+  expect_gradients(text_instance<fused::ImdbGru>(kLongGru), {1, 3});
 }
 
 /// Sums of the words' layer that cancel up to what one fp16 number would lose of the weights, or of
@@ -263,7 +281,8 @@ TEST_F(TextStep, AKinkSeesTheSumsOfFloat32) {
 /// any others, one that is not finite among them, and whatever is in scratch memory.
 TEST_F(TextStep, ATextGivesTheSameBitsInEveryPlace) {
   for (const TextInstance& t :
-       {text_instance<fused::ImdbRnn>(kImdbRnn), text_instance<OneWay>(kOneWayTexts)}) {
+       {text_instance<fused::ImdbRnn>(kImdbRnn), text_instance<fused::ImdbGru>(kGru),
+        text_instance<OneWay>(kOneWayTexts), text_instance<OneWayGru>(kOneWayGru)}) {
     use(t);
     constexpr std::uint32_t kTexts = 10;
     for (const float value : {kNan, 1e5f, std::numeric_limits<float>::infinity()}) {
@@ -295,13 +314,14 @@ TEST_F(TextStep, ATextGivesTheSameBitsInEveryPlace) {
           }
           ASSERT_EQ(left.sum, want) << shape.group << " texts, " << shape.blocks << " blocks";
         }
-      if (t.network.classes != 2) break;
+      if (t.kernel != fused::recurrent_kernel<fused::TextPlan<fused::ImdbRnn, false>>) break;
     }
   }
 }
 
-TEST_F(TextStep, NormsLogitsAndTransforms) {
-  const TextInstance t = text_instance<fused::ImdbRnn>(kImdbRnn);
+template <class N>
+void TextStep::expect_norms_logits_and_transforms(const cases::Case& network) {
+  const TextInstance t = text_instance<N>(network);
   use(t);
   constexpr int kTexts = 6;
   const Dataset data = cases::examples_for(t.network, kTexts);
@@ -328,7 +348,7 @@ TEST_F(TextStep, NormsLogitsAndTransforms) {
 
   const ClipSettings clip{Clipping::flat, 0.7f, 0.05f};
   const std::vector<std::uint32_t> order{0, 1, 2, 3, 4, 5};
-  const TextInstance transformed = text_instance<fused::ImdbRnn, true>(kImdbRnn);
+  const TextInstance transformed = text_instance<N, true>(network);
   const auto want = [&](std::uint32_t e, float mean, float inverse) {  // w of the oracle
     reference::Values w = truth(data, e).gradient;
     for (double& x : w) x = (x - mean) * inverse;
@@ -355,9 +375,13 @@ TEST_F(TextStep, NormsLogitsAndTransforms) {
   }
 }
 
+TEST_F(TextStep, NormsLogitsAndTransforms) {
+  expect_norms_logits_and_transforms<fused::ImdbRnn>(kImdbRnn);
+  expect_norms_logits_and_transforms<fused::ImdbGru>(kGru);
+}
+
 /// Accepted candidates add their direction, as the norm and their second word say.
-TEST_F(TextStep, AcceptsCandidates) {
-  const TextInstance t = text_instance<fused::ImdbRnn>(kImdbRnn);
+void TextStep::expect_accepted(const TextInstance& t) {
   use(t);
   constexpr std::uint32_t kTexts = 6;
   const Dataset data = cases::examples_for(t.network, kTexts);
@@ -391,6 +415,11 @@ TEST_F(TextStep, AcceptsCandidates) {
   EXPECT_GT(taken, 0);
   EXPECT_EQ(all.sum, want);
   EXPECT_EQ(accepted({5, 0, 3, 1, 2, 4}, {2, 2}).first.sum, want);
+}
+
+TEST_F(TextStep, AcceptsCandidates) {
+  expect_accepted(text_instance<fused::ImdbRnn>(kImdbRnn));
+  expect_accepted(text_instance<fused::ImdbGru>(kGru));
 }
 
 }  // namespace

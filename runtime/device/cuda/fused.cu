@@ -128,7 +128,8 @@ bool matches(const Network& net, const fused::TextLayers& want,
   const Activate* const f[] = {std::get_if<Activate>(&l[2].layer),
                                std::get_if<Activate>(&l[5].layer)};
   if (embedding == nullptr || embedding->trainable || net.text.columns != want.columns ||
-      recurrent == nullptr || recurrent->cell != Cell::lstm ||
+      recurrent == nullptr ||
+      (recurrent->cell == Cell::gru) != (want.cell == fused::TextCell::gru) ||
       recurrent->output != RecurrentOutput::last || recurrent->hidden != want.hidden ||
       recurrent->directions() != want.directions || !is_dense(l[1].layer, want.words, true) ||
       !is_dense(l[4].layer, want.head, false) || !is_dense(l[6].layer, want.outputs, false) ||
@@ -175,6 +176,8 @@ std::vector<FusedKernel> kernels_for(const Network& net, const DeviceLimits& lim
     kernels = tensor_kernels_of<fused::ScatterCnn, false, transforms>(net, limits, precision);
   if (kernels.empty())
     kernels = text_kernels_of<fused::ImdbRnn, transforms>(net, limits, precision);
+  if (kernels.empty())
+    kernels = text_kernels_of<fused::ImdbGru, transforms>(net, limits, precision);
   return kernels.empty() ? dense_kernels_for(net, limits, transforms) : kernels;
 }
 

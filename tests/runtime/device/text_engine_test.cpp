@@ -143,10 +143,26 @@ TEST(CudaTexts, BitsDoNotDependOnTheDevice) {
   }
 }
 
+/// imdb-rnn's layers with a GRU.
+constexpr const char* kWholeGru = R"(
+name = "whole-gru"
+loss = "softmax"
+activation = "relu"
+layers = [
+  { type = "embedding", name = "e" },
+  { type = "dense", name = "a", out = 32, per_token = true },
+  { type = "activation" },
+  { type = "gru", name = "r", hidden = 32, bidirectional = true },
+  { type = "dense", name = "b", out = 16 },
+  { type = "activation" },
+  { type = "dense", name = "c", out = "outputs" },
+]
+)";
+
 /// A network of texts as one kernel: neither the texts of a block nor the multiprocessors change a
 /// bit, and every text is near what its layers give one by one.
-TEST(CudaTexts, AWholeNetworkGivesTheSameBitsOnEveryDevice) {
-  const Case& c = cases::kTextCases[0];
+void expect_same_bits_on_every_device(const Case& c) {
+  SCOPED_TRACE(c.name);
   const Network net = cases::network_of(c);
   const Dataset data = texts_for(c, 33);
   constexpr std::size_t kKB = 1024;
@@ -178,6 +194,10 @@ TEST(CudaTexts, AWholeNetworkGivesTheSameBitsOnEveryDevice) {
     if (device.seed == 1) continue;
     EXPECT_TRUE(sums(device) == first) << "device " << device.seed;
   }
+}
+TEST(CudaTexts, AWholeNetworkGivesTheSameBitsOnEveryDevice) {
+  expect_same_bits_on_every_device(cases::kTextCases[0]);
+  expect_same_bits_on_every_device({"whole_gru", kWholeGru, {1, 1, 24}, 2, {50, 100}});
 }
 
 /// Half a tile where a layer would leave the other half empty.
