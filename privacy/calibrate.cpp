@@ -17,9 +17,11 @@
 namespace cudp::privacy {
 namespace {
 
-/// Tolerances at which a Solver's search for a value stops. epsilon: how far log(epsilon found) may
-/// be below log(epsilon allowed). aim: how far below it Newton's steps aim. value: relative
-/// distance between a value that fits the budget and one that does not. move: smallest step.
+/// Tolerances of a Solver's search for the value at which epsilon just fits the budget. The search
+/// stops at a value whose log(epsilon) is below log(budget's epsilon) by at most `epsilon`;
+/// Newton's steps aim at the difference `aim`, so that they end on the side that fits. It also
+/// stops if a value that fits and one that does not are at a relative distance of at most `value`.
+/// move: smallest relative step between whole numbers.
 struct Tolerance {
   double epsilon, aim;
   double value, move;
@@ -300,8 +302,9 @@ double mu_for(double epsilon, double delta) {
 struct Sampled {
   double q = 1.0, sigma = 1.0;
   double steps = 1.0;  ///< number of steps of one release; above 1 for an epoch
-  /// Returns exp(1/sigma^2) - 1, of which the central limit theorem makes the mu of T sampled
-  /// steps: mu = q sqrt(T (exp(1/sigma^2) - 1)).
+  /// Returns exp(1/sigma^2) - 1, with 1/sigma^2 capped at 500. By the central limit theorem, T
+  /// sampled steps are about as private as one Gaussian mechanism with mu = q sqrt(T
+  /// (exp(1/sigma^2) - 1)).
   double square() const { return std::expm1(std::fmin(1.0 / sigma / sigma, 500.0)); }
 };
 

@@ -82,7 +82,8 @@ class Filter {
   const Ledger& ledger() const { return ledger_; }
 
  private:
-  /// What releases cost, as integer fractions of the two parts of the budget.
+  /// Cost of releases, as fractions of the budget's two parts: the sum of divergences that it
+  /// allows, and the delta that it reserves for mechanisms with a delta of their own.
   struct BudgetShare {
     /// The releases' Renyi divergence (or rho), as a fraction of limit() [2^-62], rounded up.
     std::uint64_t divergence = 0;

@@ -22,9 +22,9 @@ constexpr std::size_t few_terms = 16;
 /// it is larger, the bounds are computed again with a wider range of losses.
 constexpr double kLooseGap = 6e-3;
 
-/// Returns how large a relative error of epsilon is allowed from rounding losses to a lattice, if
-/// the Fourier transform has this length. Longer transforms may be less accurate, because a more
-/// accurate one would be even longer, and slow.
+/// Returns the largest relative error of epsilon that rounding the losses to a lattice may cause,
+/// given the length of the Fourier transform. With a long transform a larger error is allowed,
+/// because a finer lattice would make the transform even longer and slower.
 double loss_allowed(std::size_t length) {
   if (length < usual) return 2e-5;
   return 1.2e-4 * std::sqrt(static_cast<double>(length) / static_cast<double>(usual));
@@ -303,8 +303,9 @@ static std::pair<double, double> bisect(const LatticeSum& bound, double delta, d
   return {low, high};
 }
 
-/// Returns a lower bound on epsilon at delta. Searches downwards from the upper bound `epsilon`,
-/// because `at` gives good lower bounds only near the mean of the tilted loss.
+/// Returns a lower bound on epsilon at delta. at: the tilted distribution to use. Its lower bounds
+/// are good only near the mean of the tilted loss, which is near `epsilon`, an upper bound; so the
+/// search starts there and goes down.
 double ComposedLoss::lower_epsilon(const View& at, double epsilon, double delta) {
   if (at.below == nullptr) return 0.0;
   const double from = std::fmin(epsilon, std::fmax(at.top, 0.0));

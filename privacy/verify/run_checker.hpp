@@ -106,14 +106,14 @@ class RunChecker {
   /// charged without an index (for example the noisy number of examples).
   std::optional<std::uint64_t> number_of(const transcript::Release& r) const;
 
-  /// Checks that a release was charged before it was made. Returns the mechanism as which it was
-  /// charged; null if it was not. first: whether it is not the repetition of an earlier release.
+  /// Checks that a release was charged before it was made. Returns the mechanism that was charged;
+  /// null if none was. first: false if the release repeats an earlier one.
   const privacy::Mechanism* check_charge(const transcript::Release& r, bool first);
 
   /// Looks for a charge for this release among those that the ledger lists without an index, marks
-  /// it as used and returns its mechanism; null if none is left. first: whether it is not the
-  /// repetition of an earlier release. Charges are counted in halves, because a covariance matrix
-  /// is charged once and released in two parts.
+  /// it as used and returns its mechanism; null if none is left. first: false if the release
+  /// repeats an earlier one. Charges are counted in halves, because a covariance matrix is charged
+  /// once and released in two parts.
   const privacy::Mechanism* take(const transcript::Release& r, bool first);
 
   // Checks of the noise of releases.
@@ -128,9 +128,10 @@ class RunChecker {
   void check_length(const transcript::Release& r, double examples, double sensitivity);
   void check_host_sum(const transcript::Release& r, const privacy::Mechanism* charged);
 
-  /// Checks the sensitivity stated for the released minimum of an objective. With w the parameters,
-  /// each example adds a loss with slope at most 1, and the objective has the regulariser l2 / 2
-  /// |w|^2. The solver's tolerance counts for both neighbours.
+  /// Checks that the sensitivity stated for the released minimum of an objective is at least (1 + 2
+  /// tolerance) / (l2 n): n examples, whose losses have slopes of at most 1, and the regulariser l2
+  /// / 2 |w|^2 with the parameters w. tolerance: the solver's, which counts twice, because each of
+  /// two neighbouring data sets has an inexact minimum.
   void check_minimum(const transcript::Release& r);
 
   // Checks for method dpsgd-quantile, whose clipping norm follows released counts.
