@@ -55,7 +55,8 @@ struct StepCursor {
   /// known; otherwise 0.
   std::uint32_t may_update = 0;
   float used_rate = 0.0f;  ///< learning rate of the last update
-  /// b^2, the sum of the adaptive step size (StepSizeSettings), before the update
+  /// b^2 before the update, with b the number by which the adaptive step size (StepSizeSettings)
+  /// divides the learning rate
   double step_size_sum = 0.0;
   std::uint64_t step = 0;          ///< number of the current step
   StepScalars scalars = {};        ///< scalars of the current step
