@@ -55,7 +55,8 @@ std::optional<double> gaussian_mu(const Composition& composition) {
 }
 
 /// The fields of a PrivacyBound that one computation fills: those of epsilon (kEpsilon, for a given
-/// delta) or those of delta (kDelta, for a given epsilon). With it one function computes both.
+/// delta) or those of delta (kDelta, for a given epsilon). A function with a parameter of this type
+/// computes either of the two.
 struct Field {
   double PrivacyBound::*value;
   double PrivacyBound::*lower;

@@ -33,9 +33,9 @@ constexpr Tolerance usual{.epsilon = 1e-5, .aim = 3e-6, .value = 1e-6, .move = 5
 constexpr Tolerance at_listed_orders{
     .epsilon = 1e-12, .aim = 3e-13, .value = 1e-13, .move = 5e-14, .exact = 1e13};
 
-/// Returns whether epsilon follows from Renyi divergences at orders that the caller listed, which
-/// are closed forms or short integrals and so precise enough for at_listed_orders. composition: the
-/// releases, with their group size. options: the accountant's.
+/// Returns whether epsilon is computed from Renyi divergences at orders that the caller listed.
+/// Such divergences are closed forms or short integrals, and so precise enough for the tolerance
+/// at_listed_orders. composition: the releases, with their group size. options: the accountant's.
 bool lists_orders(const Composition& composition, const AccountantOptions& options) {
   return options.kind == AccountantKind::rdp && !options.orders.empty() && composition.group == 1;
 }

@@ -15,7 +15,7 @@ namespace cudp {
 /// et al. 2022, AUTO-S, eq. 4.1).
 enum class Clipping { flat, per_layer, automatic };
 
-/// How an example's gradient is clipped.
+/// Settings for the clipping of an example's gradient: the kind of clipping, and its numbers.
 struct ClipSettings {
   Clipping kind = Clipping::flat;
   float clip_norm = 1.0f;   ///< C, in the unit of the gradient's norm; finite and > 0

@@ -9,8 +9,9 @@
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Computes the gradient of the hidden dense layer's inputs, multiplied by the derivative of the
-/// activation before it, for all examples of the group. In the matrix product, rows are examples
-/// and columns are inputs. P: the kernel's Plan, its layout for one network.
+/// activation before it, for all examples of the group (the examples that the block processes at
+/// once). In the matrix product, rows are examples and columns are inputs. P: the kernel's Plan,
+/// its layout for one network.
 template <class P>
 __device__ __forceinline__ void hidden_backward(Space<P>& s) {
   constexpr DenseStages c = P::kDense;

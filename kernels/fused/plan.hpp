@@ -56,8 +56,8 @@ struct ConvStage {
   // Input in shared memory, in planes of 16-byte chunks: chunk `row y + x` has the numbers of
   // output pixel (y, x)'s first tap; other taps are fixed distances away.
   bool is_taps = false;  ///< a chunk is a kernel row (all channels), not 8 channels of a pixel
-  /// Distance in shared memory between rows of the padded input [16-byte chunks]. With a stride,
-  /// unless is_taps, these are rows of the same phase, whose distance in the image is `stride`.
+  /// Distance in shared memory between rows of the padded input [16-byte chunks]. If stride > 1,
+  /// unless is_taps, these are rows of the same phase, which are `stride` rows apart in the image.
   int line = 0;
   /// Distance in shared memory between the first rows (phase_line), or the first columns
   /// (phase_column), of consecutive phases of the input [16-byte chunks]. A phase is the pixels

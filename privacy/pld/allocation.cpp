@@ -27,7 +27,7 @@ constexpr double kRounding = 0x1p-53;
 /// probabilities that become 0. There are fewer than 10^8 of them, each below 10^-307.
 constexpr double kUnderflow = 1e-299;
 /// Largest likelihood ratio in a table. It is so small that products of probabilities that
-/// underflow (kUnderflow) change the mean of a sum of ratios by less than 10^-90 of it.
+/// underflow (kUnderflow) change the mean of a sum of ratios by a fraction of less than 10^-90.
 constexpr double kMaxRatio = 1e100;
 /// Maximum number of tables in the cache (cached_entry()).
 constexpr std::size_t kMaxTables = 16;

@@ -17,7 +17,7 @@ void add(std::vector<LatticeAtom>& atoms, std::int64_t index, double mass) {
   }
 }
 
-/// How the probability of a loss is divided between the lattice points `low` and low + 1.
+/// Division of the probability of a loss between the lattice points `low` and low + 1.
 struct Split {
   std::int64_t low = 0;
   double inside = 0.0;  ///< the loss minus low * interval

@@ -51,7 +51,7 @@ class AddedLogSum {
  public:
   /// atoms: the distribution of the loss. They must outlive this object.
   AddedLogSum(std::span<const Atom> atoms, double tilt);
-  /// Returns the sum for this interval.
+  /// Returns the increase of log E[e^(tilt L)] if losses are rounded to multiples of this interval.
   double at(double interval) const;
 
  private:
@@ -60,7 +60,7 @@ class AddedLogSum {
   std::vector<double> tilted_;  ///< tilted probability of each atom
 };
 
-/// Returns the atom's loss with the largest probability. Lattices have index 0 at this loss,
+/// Returns the loss of the atom with the largest probability. Lattices have index 0 at this loss,
 /// because the loss of many releases is nearly always the same. atoms: the distribution of the
 /// loss.
 double likeliest(std::span<const Atom> atoms);

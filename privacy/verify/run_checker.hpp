@@ -24,8 +24,8 @@
 
 namespace cudp::verify {
 
-/// Where the noise of a release comes from: random stream and step. Two releases with the same
-/// source under the same key have the same noise.
+/// Source of a release's noise: the random stream and the step. Two releases with the same source
+/// under the same key have the same noise.
 using NoiseSource = std::pair<std::uint32_t, std::uint64_t>;
 /// A released value as the certificate lists it: name, number of values, sensitivity, standard
 /// deviation of the noise, grid (values are multiples of it).
@@ -129,16 +129,17 @@ class RunChecker {
   void check_host_sum(const transcript::Release& r, const privacy::Mechanism* charged);
 
   /// Checks that the sensitivity stated for the released minimum of an objective is at least (1 + 2
-  /// tolerance) / (l2 n): n examples, whose losses have slopes of at most 1, and the regulariser l2
-  /// / 2 |w|^2 with the parameters w. tolerance: the solver's, which counts twice, because each of
-  /// two neighbouring data sets has an inexact minimum.
+  /// tolerance) / (l2 n), with n the number of examples. Each example's loss has a slope of at most
+  /// 1, and the objective's regulariser is l2 / 2 |w|^2, with w the parameters. tolerance: the
+  /// solver's, which counts twice, because each of two neighbouring data sets has an inexact
+  /// minimum.
   void check_minimum(const transcript::Release& r);
 
   // Checks for method dpsgd-quantile, whose clipping norm follows released counts.
 
-  /// Checks the clipping norm of a step of method dpsgd-quantile, which is not released. clip: the
-  /// norm that follows from the noise on the step's gradient sum; it differs from the exact one by
-  /// the rounding of that noise to float.
+  /// Checks the clipping norm, which is not released, of a step of method dpsgd-quantile. clip: the
+  /// clipping norm that follows from the noise on the step's gradient sum; it differs from the
+  /// exact one by the rounding of that noise to float.
   void check_quantile(const transcript::Release& r, double clip);
 
   /// Checks that log(clip_norm) has changed by -lr (share - target) since the previous step. share:
