@@ -28,8 +28,8 @@ struct Tolerance {
   double exact;  ///< whole numbers below this number are found exactly
 };
 constexpr Tolerance usual{.epsilon = 1e-5, .aim = 3e-6, .value = 1e-6, .move = 5e-7, .exact = 1e6};
-/// Tolerance if epsilon follows from Renyi divergences at given orders, which are exact but for a
-/// few rounding errors.
+/// Tolerance if epsilon follows from Renyi divergences at given orders. Such divergences are exact
+/// except for a few rounding errors, so the tolerance is small.
 constexpr Tolerance at_listed_orders{
     .epsilon = 1e-12, .aim = 3e-13, .value = 1e-13, .move = 5e-14, .exact = 1e13};
 

@@ -21,7 +21,7 @@ namespace {
 /// Factor by which results are rounded up. It is far larger than the rounding errors of computing
 /// them.
 constexpr double kOutward = 1.0 + 1e-9;
-/// Largest epsilon that tables of deltas contain, and up to about which a bound is searched.
+/// Largest epsilon in tables of deltas, and about the largest epsilon at which a bound is searched.
 constexpr double kMaxEpsilon = 500.0;
 /// Smallest delta of a candidate at which bounds are tight. Smaller deltas are bounded, too, but
 /// not tightly.

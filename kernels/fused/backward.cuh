@@ -65,9 +65,9 @@ __device__ __forceinline__ void hidden_backward(Space<P>& s) {
 }
 
 /// Computes the gradient of convolution i's inputs, which are the pooled outputs of convolution i -
-/// 1, multiplied by the derivative of the activation between them. A warp takes 16 input pixels of
-/// one phase of the stride by 16 channels at a time. P: the kernel's Plan, its layout for one
-/// network.
+/// 1, multiplied by the derivative of the activation between them. A warp takes 16 input pixels by
+/// 16 channels at a time; the pixels are of one phase (those with the same row and column modulo
+/// the stride). P: the kernel's Plan, its layout for one network.
 template <class P, int i>
 __device__ __forceinline__ void input_gradient(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);

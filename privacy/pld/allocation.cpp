@@ -300,8 +300,9 @@ double total(const AllocationTable& table) {
 }
 
 /// Returns the table of X + Y, for independent X and Y with tables a and b. same: both are one
-/// table. terms: number of steps' ratios W in the sum, which is its mean. variance: variance of one
-/// W. side: whether the result is an upper or a lower bound. grid: accuracy of the table.
+/// table. terms: number of ratios W, one per step, in X + Y; each has mean 1, so it is also the
+/// mean of X + Y. variance: variance of one W. side: whether the result is an upper or a lower
+/// bound. grid: accuracy of the table.
 AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool same, Side side,
                     double terms, double variance, const AllocationGrid& grid) {
   const Range range = range_of_sum(a, b, grid.cut);

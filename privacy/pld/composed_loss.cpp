@@ -261,7 +261,7 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::make_view(double tilt, double 
 }
 
 /// Removes the oldest views until at most max_views are left, with at most 2^18 lattice points
-/// together: such a view takes 30 MB.
+/// together (a single view of this size takes 30 MB).
 void ComposedLoss::forget_views(std::size_t max_views) {
   const auto too_much = [&] {
     std::size_t points = 0;

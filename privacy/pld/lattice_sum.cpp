@@ -19,7 +19,8 @@ struct Tilted {
   std::vector<LatticeAtom> atoms;  ///< all atoms except the largest
   double largest = 0.0;
   std::int64_t index = 0;  ///< index of the atom with the largest probability
-  /// K, the log of the sum of mass e^(tilt loss), by which all are normalised
+  /// K, the log of the sum of mass e^(tilt loss) over all losses; a tilted probability is mass
+  /// e^(tilt loss - K)
   double log_scale = 0.0;
   /// Relative error of the tail probabilities, averaged over the tilted atoms.
   double tail_error = 0.0;
