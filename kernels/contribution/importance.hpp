@@ -31,8 +31,8 @@ inline constexpr float kMinDirection = 0x1p-40f;
 ///
 /// Why it is capped (the DPIS paper assumes K > k b C instead): otherwise the weighted gradient of
 /// an example that is drawn with certainty could exceed K / N, and the paper's theorem would not
-/// apply. b: expected batch size; N: number of examples; K: the released noisy sum of the gradient
-/// norms.
+/// apply. b: expected batch size; N: number of examples; K: the noisy sum of the gradient norms,
+/// which is public.
 CUDP_HD double importance_estimate(const ImportanceRule& r, float norm) {
   const double seen = norm < r.clip ? static_cast<double>(norm) : r.clip;  // NaN: C
   const double estimate = r.multiple * (seen > r.min_norm ? seen : r.min_norm);

@@ -89,9 +89,9 @@ class RunChecker {
   /// training's ledger does not charge it.
   void check_holdout_figure(const transcript::Release& r);
 
-  /// Checks that each example has one role, if rows are held out: among the batches that drew it,
-  /// it must be in all (trained on) or in none (held out). drawn: the examples that the sampler
-  /// drew for the batch b, held-out ones included.
+  /// If rows are held out, checks that each example is either trained on or held out throughout the
+  /// run: of the batches for which the sampler drew it, it must be in all, or in none. drawn: the
+  /// examples that the sampler drew for the batch b, held-out ones included.
   void check_drawn(const transcript::Batch& b, const std::vector<std::uint32_t>& drawn);
 
   /// Returns whether a release is the first with its random stream and step under the current key.
