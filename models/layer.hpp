@@ -79,12 +79,13 @@ enum class Cell { lstm, gru };
 /// steps; or the states of all steps. For an empty text the first two are zero.
 enum class RecurrentOutput { last, mean, sequence };
 
-/// LSTM or GRU with one layer, whose steps are the words that a text has, without padding. It
-/// computes what torch.nn.LSTM and torch.nn.GRU do; the GRU's reset gate acts after the product.
-/// Parameters: weight_ih_l0 [gates hidden, in], weight_hh_l0 [gates hidden, hidden], bias_ih_l0
-/// [gates hidden], and for the GRU bias_hh_l0; gates is 4 for an LSTM, 3 for a GRU. (PyTorch's LSTM
-/// only adds its two biases, so the second one stays zero.) A bidirectional layer has a second set
-/// of tensors, named with `_reverse`, and concatenates the outputs of both directions.
+/// LSTM or GRU with one layer, which makes one step per word of a text; padding after the last word
+/// is skipped. It computes what torch.nn.LSTM and torch.nn.GRU do; the GRU's reset gate acts after
+/// the product. Parameters: weight_ih_l0 [gates hidden, in], weight_hh_l0 [gates hidden, hidden],
+/// bias_ih_l0 [gates hidden], and for the GRU bias_hh_l0; gates is 4 for an LSTM, 3 for a GRU.
+/// (PyTorch's LSTM only adds its two biases, so the second one stays zero.) A bidirectional layer
+/// has a second set of tensors, named with `_reverse`, and concatenates the outputs of both
+/// directions.
 struct Recurrent {
   std::string name;
   Cell cell = Cell::lstm;

@@ -100,7 +100,7 @@ struct Network {
 /// of the layer, if the description does not fit. Examples: a kernel larger than its padded input,
 /// groups that do not divide the channels, a last layer of the wrong width, a duplicate or missing
 /// parameter name, logistic or hinge loss with more than two classes, a layer for sequences whose
-/// input is none or the reverse.
+/// input is not a sequence, or the reverse.
 Network build_network(const ModelSpec& spec, const Shape& input, int classes,
                       const TextShape& text = {});
 

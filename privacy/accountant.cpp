@@ -21,13 +21,13 @@
 namespace cudp::privacy {
 namespace {
 
-/// Sizes of the table that bounds one epoch of random allocation
-/// (AccountantOptions::allocation_points): the size for coarse bounds, the first size for others,
-/// and the largest. A size is doubled until the relative gap between upper and lower bound is small
-/// enough (kEpsilonGap, kDeltaGap).
+/// Numbers of points of the table from which the privacy loss of one epoch of random allocation is
+/// bounded, if AccountantOptions::allocation_points gives none. Coarse bounds use kCoarsePoints.
+/// Other bounds use kFirstPoints first, and then twice as many, up to kMaxPoints, until the gap
+/// between upper and lower bound is small enough (kEpsilonGap, kDeltaGap).
 constexpr std::size_t kCoarsePoints = 250, kFirstPoints = 1000, kMaxPoints = 8000;
-/// Largest relative gaps between upper and lower bound, on epsilon and on delta, at which the size
-/// of the table is not doubled any more.
+/// Largest relative gaps between upper and lower bound, on epsilon and on delta, that are accepted.
+/// If a gap is larger, the tables for epochs of random allocation get twice as many points.
 constexpr double kEpsilonGap = 2e-4, kDeltaGap = 5e-3;
 
 /// Returns mu of the single Gaussian mechanism, N(mu, 1) against N(0, 1), that is equivalent to all
@@ -55,7 +55,8 @@ std::optional<double> gaussian_mu(const Composition& composition) {
 }
 
 /// The fields of a PrivacyBound that one computation fills: those of epsilon (kEpsilon, for a given
-/// delta) or those of delta (kDelta, for a given epsilon). With it one function computes both.
+/// delta) or those of delta (kDelta, for a given epsilon). A function with a parameter of this type
+/// computes either of the two.
 struct Field {
   double PrivacyBound::*value;
   double PrivacyBound::*lower;
@@ -84,7 +85,8 @@ struct Accountant::State {
   double allocated = 0.0;
 
   /// Key of `losses`, the composed privacy loss distributions that are computed so far: the
-  /// direction (add or remove), and the size of the tables that bound epochs of random allocation.
+  /// direction (add or remove), and the accuracy of the tables that bound epochs of random
+  /// allocation.
   using Key = std::pair<Change, pld::AllocationGrid>;
   std::map<Key, pld::ComposedLoss> losses;
 
@@ -95,8 +97,9 @@ struct Accountant::State {
   std::map<Key, double> looked_up;
 
   /// Returns whether lower bounds on the loss of epochs of random allocation are computed, for
-  /// epsilon_lower. This needs a second table for each epoch. True also if there are no such
-  /// epochs, so that the cache's keys are equal.
+  /// epsilon_lower. This needs a second table for each epoch. If there are no such epochs, the
+  /// value does not matter; it is then always true, so that the key of a cached result
+  /// (LossQuestion) does not depend on it.
   bool from_below() const {
     return (options.allocation_points == 0 && has_lower()) || allocated == 0.0;
   }

@@ -23,24 +23,25 @@ struct Composition {
 /// divergences, or the best), and its accuracy.
 struct AccountantOptions {
   AccountantKind kind = AccountantKind::best;
-  /// Privacy losses are rounded to multiples of this number [nats], in [0, 1]. 0 means 1e-4 if that
-  /// raises epsilon by less than 2e-4 of its value, otherwise an automatic choice. If a number is
-  /// so small that the computation takes long, the accountant uses 2, 4, ... times the number
-  /// instead: as much as memory requires, and more while that raises epsilon by only about 1e-4 of
-  /// its value. PrivacyBound::interval is the number that was used.
+  /// Spacing of the grid to whose multiples privacy losses are rounded [nats], in [0, 1]. 0 means
+  /// 1e-4 if that raises epsilon by less than 2e-4 of its value, otherwise an automatic choice. If
+  /// the spacing is so small that the computation takes long, the accountant uses 2, 4, ... times
+  /// the spacing instead: as much as the memory limit requires, and more as long as that raises
+  /// epsilon by only about 1e-4 of its value. PrivacyBound::interval is the spacing that was used.
   double interval = 0.0;
   /// Factor by which the discretisation error may grow, in [1, 1e4], for a coarser, faster bound.
   /// Above 1, lower bounds are not computed: they are 0.
   double coarseness = 1.0;
   std::vector<double> orders = {};  ///< Renyi orders > 1 to choose from; empty: all orders
   /// Largest number of different releases that are composed exactly. If there are more, similar
-  /// ones are grouped. For epsilon, each counts with the least noise and the highest sampling rate
-  /// of its group; for epsilon_lower, with the most noise and the lowest rate.
+  /// ones are grouped. In the upper bound on epsilon each release counts with the least noise and
+  /// the highest sampling rate of its group; in the lower bound, with the most noise and the lowest
+  /// rate.
   std::size_t max_distinct_releases = 256;
   /// Number of points, 16 to 8000, of the table that bounds an epoch of random allocation, in which
   /// each example is in one random step (AllocatedGaussian). 0 means 1,000, doubled until epsilon
-  /// and epsilon_lower differ by less than 2e-4 of epsilon, or 8,000. If a number is given, such
-  /// epochs count as no loss in epsilon_lower, which halves the time.
+  /// and epsilon_lower differ by less than 2e-4 of epsilon, or 8,000. If a number is given,
+  /// epsilon_lower is computed without such epochs, which halves the time.
   std::size_t allocation_points = 0;
 };
 
@@ -75,8 +76,8 @@ class Accountant {
   /// Returns bounds on delta at several epsilons, in their order. Faster than single calls.
   std::vector<PrivacyBound> deltas(std::span<const double> epsilons);
   /// Returns upper bounds on delta at each of these epsilons: the privacy profile. Faster than
-  /// deltas() for hundreds of epsilons, but slightly larger, and without lower bounds. least:
-  /// smallest delta of interest; deltas below it may be loose.
+  /// deltas() for hundreds of epsilons, but the bounds are slightly larger, and there are no lower
+  /// bounds. least: smallest delta of interest; bounds on smaller deltas may be loose.
   std::vector<PrivacyBound> profile(std::span<const double> epsilons, double least);
 
   /// Returns the composition that the accountant bounds, without those releases that reveal nothing

@@ -40,7 +40,8 @@ void check_probability(double x, const char* name, bool open) {
 
 /// Iterates over the probabilities P(k) of a binomial distribution with n trials and success
 /// probability e^epsilon / (1 + e^epsilon): k is `first` at the start, and moves up or down by one
-/// at a time. They are computed as logarithms, so that those far from the mode do not underflow.
+/// at a time. The probabilities are computed as logarithms, so that those far from the mode do not
+/// underflow.
 class BinomialTerms {
  public:
   BinomialTerms(std::uint64_t n, double epsilon, std::uint64_t first)

@@ -27,9 +27,9 @@ struct Guesses {
   std::uint64_t correct = 0;  ///< number of correct guesses
 };
 
-/// Returns a bound on the probability that an attacker on an (epsilon, delta)-DP mechanism,
-/// whichever attacker it is, has at least guesses.correct correct guesses; at most 1. epsilon >= 0,
-/// delta in [0, 1]. Source: Steinke, Nasr, Jagielski 2023 (arXiv:2305.08846), Theorem 5.2 for
+/// Returns an upper bound on the probability that an attacker on an (epsilon, delta)-DP mechanism
+/// has at least guesses.correct correct guesses. It holds for every attacker; at most 1. epsilon >=
+/// 0, delta in [0, 1]. Source: Steinke, Nasr, Jagielski 2023 (arXiv:2305.08846), Theorem 5.2 for
 /// guesses with abstentions (Corollary 5.4).
 double p_value(const Guesses& guesses, double epsilon, double delta);
 
@@ -39,8 +39,8 @@ double p_value(const Guesses& guesses, double epsilon, double delta);
 double epsilon_lower(const Guesses& guesses, double delta, double error);
 
 /// A trade-off curve of a mechanism, as audits use it: the smallest probability of an event on one
-/// data set, given its probability p in [0, 1] on a neighbour. Nondecreasing and convex; the same
-/// for both directions.
+/// data set, given its probability p in [0, 1] on a neighbour. Nondecreasing and convex. It holds
+/// whichever of the two data sets is the first.
 using TradeOffCurve = std::function<double(double p)>;
 
 /// Returns the trade-off curve of Gaussian noise with standard deviation 1 / mu on a value that one

@@ -17,23 +17,25 @@
 namespace cudp::privacy {
 namespace {
 
-/// Tolerances at which a Solver's search for a value stops. epsilon: how far log(epsilon found) may
-/// be below log(epsilon allowed). aim: how far below it Newton's steps aim. value: relative
-/// distance between a value that fits the budget and one that does not. move: smallest step.
+/// Tolerances of a Solver's search for the value at which epsilon just fits the budget. The search
+/// stops at a value whose log(epsilon) is below log(budget's epsilon) by at most `epsilon`;
+/// Newton's steps aim at the difference `aim`, so that they end on the side that fits. It also
+/// stops if a value that fits and one that does not are at a relative distance of at most `value`.
+/// move: smallest relative step between whole numbers.
 struct Tolerance {
   double epsilon, aim;
   double value, move;
   double exact;  ///< whole numbers below this number are found exactly
 };
 constexpr Tolerance usual{.epsilon = 1e-5, .aim = 3e-6, .value = 1e-6, .move = 5e-7, .exact = 1e6};
-/// Tolerance if epsilon follows from Renyi divergences at given orders, which are exact but for a
-/// few rounding errors.
+/// Tolerance if epsilon follows from Renyi divergences at given orders. Such divergences are exact
+/// except for a few rounding errors, so the tolerance is small.
 constexpr Tolerance at_listed_orders{
     .epsilon = 1e-12, .aim = 3e-13, .value = 1e-13, .move = 5e-14, .exact = 1e13};
 
-/// Returns whether epsilon follows from Renyi divergences at orders that the caller listed, which
-/// are closed forms or short integrals and so precise enough for at_listed_orders. composition: the
-/// releases, with their group size. options: the accountant's.
+/// Returns whether epsilon is computed from Renyi divergences at orders that the caller listed.
+/// Such divergences are closed forms or short integrals, and so precise enough for the tolerance
+/// at_listed_orders. composition: the releases, with their group size. options: the accountant's.
 bool lists_orders(const Composition& composition, const AccountantOptions& options) {
   return options.kind == AccountantKind::rdp && !options.orders.empty() && composition.group == 1;
 }
@@ -300,8 +302,9 @@ double mu_for(double epsilon, double delta) {
 struct Sampled {
   double q = 1.0, sigma = 1.0;
   double steps = 1.0;  ///< number of steps of one release; above 1 for an epoch
-  /// Returns exp(1/sigma^2) - 1, of which the central limit theorem makes the mu of T sampled
-  /// steps: mu = q sqrt(T (exp(1/sigma^2) - 1)).
+  /// Returns exp(1/sigma^2) - 1, with 1/sigma^2 capped at 500. By the central limit theorem, T
+  /// sampled steps are about as private as one Gaussian mechanism with mu = q sqrt(T
+  /// (exp(1/sigma^2) - 1)).
   double square() const { return std::expm1(std::fmin(1.0 / sigma / sigma, 500.0)); }
 };
 

@@ -36,8 +36,8 @@ namespace cudp::privacy {
 class Filter {
  public:
   /// Starts an empty ledger with this budget. Throws std::invalid_argument if the budget is out of
-  /// range, and std::domain_error if the cost of the Renyi order alone, log(1/delta)/(order - 1),
-  /// exceeds epsilon.
+  /// range, and std::domain_error if the budget's Renyi order converts even the divergence 0 to
+  /// epsilon or more (about log(1/delta)/(order - 1)).
   explicit Filter(const Budget& budget);
 
   /// Continues the ledger of an earlier filter, e.g. after a restart. If a noisy number of examples
@@ -57,8 +57,8 @@ class Filter {
 
   /// Charges steps [begin, end), each a release of this mechanism. A step that was already charged
   /// under the current random key is free: running it again gives the same output. Returns false,
-  /// and changes nothing, if the remaining budget does not suffice. Throws std::invalid_argument if
-  /// the steps do not continue, or repeat, what the current key has run (Ledger::authorise).
+  /// and changes nothing, if the remaining budget does not suffice. Throws std::invalid_argument
+  /// unless the steps continue, or repeat, those that ran with the current key (Ledger::authorise).
   [[nodiscard]] bool authorise(std::uint64_t begin, std::uint64_t end, const Mechanism& mechanism);
 
   /// Records that the random key, which draws the noise, is lost and training continues from `step`
@@ -82,7 +82,8 @@ class Filter {
   const Ledger& ledger() const { return ledger_; }
 
  private:
-  /// What releases cost, as integer fractions of the two parts of the budget.
+  /// Cost of releases, as fractions of the budget's two parts: the sum of divergences that it
+  /// allows, and the delta that it reserves for mechanisms with a delta of their own.
   struct BudgetShare {
     /// The releases' Renyi divergence (or rho), as a fraction of limit() [2^-62], rounded up.
     std::uint64_t divergence = 0;

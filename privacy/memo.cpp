@@ -44,10 +44,10 @@ void remove_oldest(std::deque<Entry>& entries, std::size_t capacity,
   }
 }
 
-/// Returns a result from the cache, or computes and caches it. If an entry has is_same(entry),
-/// waits for its result, which another thread may still be computing. Otherwise appends `entry`,
-/// removes the oldest entries, and calls compute() in this thread. mutex: guards `entries` and
-/// `computations`. capacity, releases_of: see remove_oldest().
+/// Returns a result from the cache, or computes and caches it. If there is an entry for which
+/// is_same() is true, waits for its result, which another thread may still be computing. Otherwise
+/// appends `entry`, removes the oldest entries, and calls compute() in this thread. mutex: guards
+/// `entries` and `computations`. capacity, releases_of: see remove_oldest().
 template <class Entry, class ReleasesOf, class IsSame, class Compute>
 auto found_or_computed(std::mutex& mutex, std::deque<Entry>& entries, std::size_t& computations,
                        std::size_t capacity, Entry entry, const ReleasesOf& releases_of,

@@ -37,7 +37,7 @@ class Odometer {
   /// Charges all releases of a ledger, to restore an odometer after a crash.
   void charge(const Ledger& ledger);
   /// Charges releases of any kind, given a bound on their Renyi divergence: at(order) [nats] for
-  /// each order, whatever was released before. at() may return infinity.
+  /// each order. The bound must hold whatever was released before. at() may return infinity.
   void charge(const std::function<double(double order)>& at);
   /// Charges an event on which the releases have no guarantee: its probability is subtracted from
   /// the constructor's `failure`.

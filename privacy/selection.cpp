@@ -21,7 +21,7 @@ namespace {
 /// Factor by which results are rounded up. It is far larger than the rounding errors of computing
 /// them.
 constexpr double kOutward = 1.0 + 1e-9;
-/// Largest epsilon that tables of deltas contain, and up to about which a bound is searched.
+/// Largest epsilon in tables of deltas, and about the largest epsilon at which a bound is searched.
 constexpr double kMaxEpsilon = 500.0;
 /// Smallest delta of a candidate at which bounds are tight. Smaller deltas are bounded, too, but
 /// not tightly.
@@ -115,10 +115,9 @@ std::vector<Line> upper_envelope(std::vector<Line> lines) {
 
 // ---- What a direction of A costs.
 
-/// Bounds on the slope of f, the generating function f(x) = E[x^K] of the number K of trainings, at
-/// the points v[i] in [0, 1]. v is the probability that one training gets a better score than the
-/// released one. They divide [0, 1] into intervals (cells), for each of which the bounds at its
-/// ends are used.
+/// Bounds on the slope of f, the generating function f(x) = E[x^K] of the number K of trainings.
+/// The points v[i] divide [0, 1] into intervals (cells), and each interval uses the bounds at its
+/// ends. v is the probability that one training gets a better score than the released one.
 struct Cells {
   std::vector<double> v;      ///< ends of the intervals, ascending from 0 to 1
   std::vector<double> above;  ///< upper bound on f'(1 - v[i])

@@ -55,8 +55,8 @@ struct TunedRun {
 /// as a group; the bounds of a filtered run or a StatedRun are for whole units.
 struct RunSpending {
   std::variant<PlannedRun, ChosenRun, RenyiFilteredRun, ZcdpFilteredRun, StatedRun, TunedRun> run;
-  /// Probability of an event on which there is no guarantee, in addition to `run`; for example that
-  /// the rounding of the sampler matters.
+  /// Probability of an event on which there is no guarantee, e.g. that the sampler's rounding
+  /// changes a result. It is added to the delta that follows from `run`.
   double failure = 0.0;
 };
 

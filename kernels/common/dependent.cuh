@@ -20,17 +20,19 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Allows the blocks of a dependent launch to start when all blocks of this launch, its primary,
-/// have called this or have ended. It publishes no results: wait_for_primary() waits for the end of
-/// the primary, wherever the primary calls this. Without the call they start when the primary ends.
+/// Allows the next launch in the stream, if it is a dependent launch, to start its blocks as soon
+/// as every block of this launch (its primary) has called this function or has ended. Without the
+/// call they start when this launch ends. The call does not make results visible: for those the
+/// dependent kernel calls wait_for_primary(), which waits for the end of this launch.
 __device__ __forceinline__ void let_dependent_start() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-/// Waits until the primary is complete and its results are visible. Returns at once in an ordinary
-/// launch, or if the thread has waited already.
+/// Waits until the primary, the launch before this dependent launch in the stream, is complete and
+/// its results are visible. Returns at once in an ordinary launch, or if the thread has waited
+/// already.
 __device__ __forceinline__ void wait_for_primary() {
 #ifdef __CUDACC__
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -41,8 +43,8 @@ __device__ __forceinline__ void wait_for_primary() {
 #endif
 }
 
-/// Reads a number in global memory past the multiprocessor's own cache, which may have a value from
-/// before the primary.
+/// Reads a number from global memory without the multiprocessor's own cache. That cache may have a
+/// value that is older than what the primary (the launch before this dependent launch) wrote.
 template <class T>
 __device__ __forceinline__ T read_uncached(const T* p) {
   return *static_cast<const volatile T*>(p);

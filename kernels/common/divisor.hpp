@@ -6,8 +6,8 @@
 namespace cudp {
 
 /// A number n > 1 by which kernels divide often, with its precomputed inverse: quotient()
-/// multiplies instead of dividing, which is slow on a GPU. It is exact for dividends whose product
-/// with n is below 2^32; AnyDivisor is exact for all, but slower.
+/// multiplies instead of dividing, which is slow on a GPU. The quotient is exact for dividends
+/// whose product with n is below 2^32; AnyDivisor is exact for all, but slower.
 struct Divisor {
   int n = 1;
   std::uint32_t inverse = 0;  ///< 2^32 / n, rounded up

@@ -16,8 +16,9 @@ using FixedPoint = unsigned long long;
 
 /// Limits that make sums of rounded gradients safe from overflow. The grid step,
 /// sum_grid(max_norm), is the power of two for which the largest gradient norm, max_norm, is
-/// kMinUnits to 2 kMinUnits steps. A number of a gradient may then be up to kMaxUnits steps: twice
-/// as much, because a computed norm may be too small by half.
+/// kMinUnits to 2 kMinUnits steps. A number of a clipped gradient may then be up to kMaxUnits
+/// steps, twice the 2 kMinUnits of the largest norm, because the norm by which it was clipped may
+/// have been computed as only half of the true one.
 inline constexpr double kMaxUnits = 0x1p22;
 inline constexpr double kMinUnits = 0x1p20;
 inline double sum_grid(double max_norm) { return std::ldexp(1.0, std::ilogb(max_norm) - 20); }

@@ -15,7 +15,7 @@ namespace cudp {
 /// et al. 2022, AUTO-S, eq. 4.1).
 enum class Clipping { flat, per_layer, automatic };
 
-/// How an example's gradient is clipped.
+/// Settings for the clipping of an example's gradient: the kind of clipping, and its numbers.
 struct ClipSettings {
   Clipping kind = Clipping::flat;
   float clip_norm = 1.0f;   ///< C, in the unit of the gradient's norm; finite and > 0
@@ -51,8 +51,8 @@ struct ImportanceRule {
   bool operator==(const ImportanceRule&) const = default;
 };
 
-/// What an example adds to a step's sum in DP-SGD: its gradient, clipped to the step's clipping
-/// norm (StepScalars::clip_norm). An example whose gradient is not finite adds nothing.
+/// Contribution of an example to a step's sum in DP-SGD: its gradient, clipped to the step's
+/// clipping norm (StepScalars::clip_norm). An example whose gradient is not finite adds nothing.
 struct ClippedGradient {
   Clipping kind = Clipping::flat;
   float stability = ClipSettings{}.stability;  ///< used by Clipping::automatic only
@@ -62,14 +62,14 @@ struct ClippedGradient {
   ClipSettings at(float clip_norm) const { return {kind, clip_norm, stability}; }
 };
 
-/// What an example adds to a step's sum with importance sampling: if it is accepted, its gradient
-/// divided by the gradient's norm, which is a vector of norm 1; otherwise nothing. ImportanceRule
-/// determines the probability of acceptance.
+/// Contribution of an example to a step's sum with importance sampling: if the example is accepted,
+/// its gradient divided by the gradient's norm, which is a vector of norm 1; otherwise nothing.
+/// ImportanceRule determines the probability of acceptance.
 struct AcceptedDirection {
   bool operator==(const AcceptedDirection&) const = default;
 };
 
-/// What an example adds to a step's sum with coordinate-wise adaptive clipping (AdaCliP): w =
+/// Contribution of an example to a step's sum with coordinate-wise adaptive clipping (AdaCliP): w =
 /// (gradient - m) / scale, clipped to norm 1 (StepScalars::clip_norm is 1). The vectors m and scale
 /// estimate each gradient coordinate's mean and spread. After the step, the noisy sum W of all w is
 /// transformed back to an estimate of the mean gradient, g~ = scale * W / b + m, with b the

@@ -15,7 +15,7 @@
 
 namespace cudp {
 
-/// 2^32, the probability 1 in the units of thresholds for 32-bit random words.
+/// Threshold for 32-bit random words that stands for the probability 1: every word is below it.
 inline constexpr double kTwo32 = 0x1p32;
 
 /// Smallest norm of a gradient that importance sampling may accept. A computed norm may be too
@@ -31,7 +31,8 @@ inline constexpr float kMinDirection = 0x1p-40f;
 ///
 /// Why it is capped (the DPIS paper assumes K > k b C instead): otherwise the weighted gradient of
 /// an example that is drawn with certainty could exceed K / N, and the paper's theorem would not
-/// apply. b: expected batch size; N: number of examples; K: sum of their norms.
+/// apply. b: expected batch size; N: number of examples; K: the noisy sum of the gradient norms,
+/// which is public.
 CUDP_HD double importance_estimate(const ImportanceRule& r, float norm) {
   const double seen = norm < r.clip ? static_cast<double>(norm) : r.clip;  // NaN: C
   const double estimate = r.multiple * (seen > r.min_norm ? seen : r.min_norm);

@@ -36,9 +36,9 @@ struct ScatterTables {
   const std::int32_t* row_from = nullptr;
   /// Index of the image column that each column of the padded image is a copy of, [columns[0]].
   const std::int32_t* column_from = nullptr;
-  /// Fourier transforms of the wavelets, which are real numbers: [2 scales][8 angles][rows[0],
-  /// columns[0]]. They are divided by rows[0] columns[0], so that an inverse transform need not
-  /// divide.
+  /// Fourier transforms of the wavelets, [2 scales][8 angles][rows[0], columns[0]]. The numbers of
+  /// these transforms are real. They are divided by rows[0] columns[0], so that an inverse
+  /// transform need not divide.
   const float* psi = nullptr;
   /// Matrices that apply the low-pass filter phi along the columns of an image (low_rows) or along
   /// its rows (low_columns), and keep every fourth output only; one matrix per level. Outputs are

@@ -9,8 +9,9 @@
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Computes the gradient of the hidden dense layer's inputs, multiplied by the derivative of the
-/// activation before it, for all examples of the group. In the matrix product, rows are examples
-/// and columns are inputs. P: the kernel's Plan, its layout for one network.
+/// activation before it, for all examples of the group (the examples that the block processes at
+/// once). In the matrix product, rows are examples and columns are inputs. P: the kernel's Plan,
+/// its layout for one network.
 template <class P>
 __device__ __forceinline__ void hidden_backward(Space<P>& s) {
   constexpr DenseStages c = P::kDense;
@@ -64,9 +65,9 @@ __device__ __forceinline__ void hidden_backward(Space<P>& s) {
 }
 
 /// Computes the gradient of convolution i's inputs, which are the pooled outputs of convolution i -
-/// 1, multiplied by the derivative of the activation between them. A warp takes 16 input pixels of
-/// one phase of the stride by 16 channels at a time. P: the kernel's Plan, its layout for one
-/// network.
+/// 1, multiplied by the derivative of the activation between them. A warp takes 16 input pixels by
+/// 16 channels at a time; the pixels are of one phase (those with the same row and column modulo
+/// the stride). P: the kernel's Plan, its layout for one network.
 template <class P, int i>
 __device__ __forceinline__ void input_gradient(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);

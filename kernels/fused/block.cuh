@@ -51,8 +51,9 @@ __device__ __forceinline__ int warp_number() {
   return __shfl_sync(kFullWarp, thread_number() / kWarp, 0);
 }
 
-/// Which part of a tensor-core operand a lane has. For ldmatrix it passes the address of row `row`
-/// of matrix `matrix`. Of a 16 x 8 tile of sums it has rows g and g + 8, columns 2 t and 2 t + 1.
+/// A lane's part of the operands of a tensor-core product. For ldmatrix the lane passes the address
+/// of row `row` of matrix `matrix`. Of a 16 x 8 tile of sums the lane has rows g and g + 8, columns
+/// 2 t and 2 t + 1.
 struct Lane {
   int lane, g, t, matrix, row;
   __device__ __forceinline__ Lane()

@@ -11,7 +11,7 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-/// Distance in rows by which prefetching is ahead of the computation.
+/// Number of rows by which prefetching is ahead of the row that is being computed.
 constexpr int kAhead = 32;
 
 // The numbers of a row are processed in vectors of at most eight, because a row has few.

@@ -36,9 +36,9 @@ inline constexpr int kDenseSquares = 16;
 
 /// A dense layer. Its parameters, weight [out, in] then bias [out], start at index weight_at of the
 /// network's parameters. A thread block has one row of floats in shared memory per example; `input`
-/// is the offset in it of the layer's input, which is followed by a 1 as the input of the bias.
-/// `gradient` is the offset of the loss's gradient with respect to the layer's outputs before their
-/// activation.
+/// is the offset in this row of the layer's input, which is followed by a 1 as the input of the
+/// bias. `gradient` is the offset in this row of the loss's gradient with respect to the layer's
+/// outputs before their activation.
 struct DenseLayer {
   int in, out;
   int weight_at;

@@ -17,8 +17,9 @@ __device__ __forceinline__ float input_factor(const FusedSum& a) {
   return P::kInput == Input::bytes ? 256.0f * a.scale : 1.0f;
 }
 
-/// Starts to copy the features of the group's examples to shared memory, if they are bytes. P: the
-/// kernel's Plan, its layout for one network. a: arguments of the launch.
+/// Starts to copy the features of the examples of `group` (those that the block processes at once)
+/// to shared memory, if the features are bytes. P: the kernel's Plan, its layout for one network.
+/// a: arguments of the launch.
 template <class P>
 __device__ __forceinline__ void fetch_features(const FusedSum& a, Space<P>& s, const Group& group) {
   if constexpr (P::kInput == Input::bytes) {
@@ -34,8 +35,9 @@ __device__ __forceinline__ void fetch_features(const FusedSum& a, Space<P>& s, c
   }
 }
 
-/// Writes the features of the group's examples as operands of the first convolution. P: the
-/// kernel's Plan, its layout for one network. a: arguments of the launch.
+/// Writes the features of the examples of `group` to shared memory, in the layout in which the
+/// first convolution reads its operands. P: the kernel's Plan, its layout for one network. a:
+/// arguments of the launch.
 template <class P>
 __device__ __forceinline__ void build_input(const FusedSum& a, Space<P>& s, const Group& group) {
   constexpr ConvStage c = P::stage(0);
@@ -82,9 +84,9 @@ __device__ __forceinline__ void build_input(const FusedSum& a, Space<P>& s, cons
 }
 
 /// Computes y = weights x + bias for convolution i, before pool and activation, for all examples of
-/// the group. At once, a warp computes 16 output pixels of an example for 16 output channels, and
-/// one of `splits` parts of their sums. P: the kernel's Plan, its layout for one network. s: the
-/// block's shared memory.
+/// the group (the examples that the block processes at once). A warp computes 16 output pixels of
+/// an example for 16 output channels at once, and of these sums one of `splits` parts. P: the
+/// kernel's Plan, its layout for one network. s: the block's shared memory.
 template <class P, int i>
 __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
@@ -156,8 +158,9 @@ __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
 }
 
 /// Computes the hidden dense layer's products as partial sums: each warp multiplies its share of
-/// the inputs. In the matrix product, rows are the examples of the group (rows without an example
-/// are 0) and columns are outputs. P: the kernel's Plan, its layout for one network.
+/// the inputs. In the matrix product, rows are the examples of the group (the examples that the
+/// block processes at once; rows without an example are 0) and columns are outputs. P: the kernel's
+/// Plan, its layout for one network.
 template <class P>
 __device__ __forceinline__ void hidden_forward(Space<P>& s) {
   constexpr DenseStages c = P::kDense;

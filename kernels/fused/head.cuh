@@ -18,11 +18,12 @@ __device__ __forceinline__ T warp_max(T v) {
   return v;
 }
 
-/// Computes, for example e of the group, the activation of the hidden layer, the logits and the
-/// loss (cross-entropy). If `logits` is not null, only writes the logits to it. Otherwise also
-/// computes the gradients of the logits and of the hidden layer's sums before activation. They are
-/// scaled by a power of two, chosen per example so that the largest gradient of a logit is in [32,
-/// 64), the range of fp16. A warp calls it. P: the kernel's Plan, its layout for one network.
+/// Computes, for example e of the group (the examples that the block processes at once), the
+/// activation of the hidden layer, the logits and the loss (cross-entropy). If `logits` is not
+/// null, only writes the logits to it. Otherwise also computes the gradients of the logits and of
+/// the hidden layer's sums before activation. They are scaled by a power of two, chosen per example
+/// so that the largest gradient of a logit is in [32, 64), the range of fp16. A warp calls it. P:
+/// the kernel's Plan, its layout for one network.
 template <class P>
 __device__ __forceinline__ void finish_example(const FusedSum& a, Space<P>& s, int e, int label,
                                                float* logits) {
@@ -120,9 +121,9 @@ __device__ __forceinline__ void square_inputs(Space<P>& s, int e) {
   if (lane == 0) plane_of<float>(s, P::layout().vector, e)[P::kVector.squares] = square;
 }
 
-/// Computes the last layer and the loss of all examples of the group, one warp per example.
-/// Meanwhile other warps compute the squared norms of the hidden layer's inputs. P: the kernel's
-/// Plan, its layout for one network. a: arguments of the launch.
+/// Computes the last layer and the loss of all examples of `group` (those that the block processes
+/// at once), one warp per example. Meanwhile other warps compute the squared norms of the hidden
+/// layer's inputs. P: the kernel's Plan, its layout for one network. a: arguments of the launch.
 template <class P>
 __device__ __forceinline__ void last_layer(const FusedSum& a, Space<P>& s, const Group& group,
                                            int label) {

@@ -48,8 +48,9 @@ struct LinearExamples {
   LinearFacts* facts = nullptr;  ///< sums that the call adds to; may be null
 };
 
-/// Step of a linear model over examples whose rows are in the compact form of CodedRows: numeric
-/// features as floats, one-hot features as codes, the indices of the features that are 1.
+/// Arguments of a step of a linear model over examples whose rows are in the compact form of
+/// CodedRows: numeric features as floats, one-hot features as codes, the indices of the features
+/// that are 1.
 struct CodedLinear {
   LinearExamples of;
   CodedRows rows;
@@ -61,8 +62,8 @@ struct CodedLinear {
   std::int32_t* number_units;  ///< [numbers, rounded up to a multiple of 16], sums for numbers
 };
 
-/// Step of a linear model over examples with rows of floats, or with rows of bytes that stand for x
-/// = scale * byte + shift.
+/// Arguments of a step of a linear model over examples with rows of floats, or with rows of bytes
+/// that stand for x = scale * byte + shift.
 struct DenseLinear {
   LinearExamples of;
   const float* floats;        ///< features [rows, features]; null: bytes

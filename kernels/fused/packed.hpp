@@ -71,8 +71,8 @@ struct Packed {
   static constexpr int kBytes = round_up_to(kTables + 2 * kTableSize, kBanks);
 
   /// Returns the byte offset of a weight of convolution i in the packed copy. co: output channel.
-  /// tap: position of the kernel. chunk, n: the weight's input, the n-th number (0 to 7) of an
-  /// input chunk of eight fp16 numbers.
+  /// tap: position of the kernel. chunk, n: the input of the weight is the n-th number (0 to 7) of
+  /// this chunk of eight fp16 numbers.
   static constexpr int weight_at(int i, int co, int tap, int chunk, int n) {
     const ConvStage s = P::stage(i);
     return weights(i) + s.weight_chunk(tap * s.tap_steps() + chunk / 2, chunk % 2, co) * kChunk +

@@ -16,9 +16,9 @@
 
 namespace cudp::fused {
 
-/// Which matrix products split each operand into the sum of two fp16 numbers, about 22 bits, for
-/// more accuracy. forward: those of convolutions in the forward pass, so that max pools choose the
-/// same pixels as in float32. all: every product.
+/// Selects the matrix products whose operands are each split into the sum of two fp16 numbers,
+/// about 22 bits, for more accuracy. forward: the products of convolutions in the forward pass, so
+/// that max pools choose the same pixels as in float32. all: every product.
 enum class Split { forward, all };
 
 /// Type of an example's features. bytes: whole numbers 0..255, which fp16 represents exactly.
@@ -56,8 +56,8 @@ struct ConvStage {
   // Input in shared memory, in planes of 16-byte chunks: chunk `row y + x` has the numbers of
   // output pixel (y, x)'s first tap; other taps are fixed distances away.
   bool is_taps = false;  ///< a chunk is a kernel row (all channels), not 8 channels of a pixel
-  /// Distance in shared memory between rows of the padded input [16-byte chunks]. With a stride,
-  /// unless is_taps, these are rows of the same phase, whose distance in the image is `stride`.
+  /// Distance in shared memory between rows of the padded input [16-byte chunks]. If stride > 1,
+  /// unless is_taps, these are rows of the same phase, which are `stride` rows apart in the image.
   int line = 0;
   /// Distance in shared memory between the first rows (phase_line), or the first columns
   /// (phase_column), of consecutive phases of the input [16-byte chunks]. A phase is the pixels
@@ -72,8 +72,9 @@ struct ConvStage {
 
   // Outputs' gradient in shared memory, in planes of 8 channels: border, row, plane [chunks].
   int border = 0, dy_row = 0, dy_plane = 0;
-  /// Offset, in a plane of the outputs' gradient, of 8 chunks of zeros [chunks]. Slots without a
-  /// pixel read them; there is one per group of banks, so that these reads cause no bank conflicts.
+  /// Offset, in a plane of the outputs' gradient, of 8 chunks of zeros [chunks]. They are read for
+  /// slots (SlotOrder) without a pixel; there is one per group of banks, so that these reads cause
+  /// no bank conflicts.
   int dy_zeros = 0;
 
   int slots = 0;  ///< number of output pixels, padded to a multiple of 16
@@ -87,8 +88,8 @@ struct ConvStage {
   /// channels times 8 unit_k inputs.
   int unit_m = 1, unit_k = 1;
   int units = 0;  ///< number of units
-  /// How warps divide the weight gradient: if true, each warp computes parts of it for one example;
-  /// if false, each computes parts of it for all examples of the block.
+  /// Whether each warp computes its parts of the weight gradient for only one of the examples that
+  /// the block processes at once. If false, each warp computes its parts for all of them.
   bool has_example_owners = false;
 
   constexpr int pooled_height() const { return out_height - pool + 1; }
@@ -587,10 +588,11 @@ struct Plan {
     int layer, parameter;
     int a, b;  ///< offsets in the example's vector of the two numbers whose product is the gradient
   };
-  /// Returns the parameter with index n among the "small numbers" (biases and the last layer's
-  /// weights), and the two numbers whose product is the partial derivative by it. Calls itself for
-  /// the next convolution; i is the convolution that it has reached, whose first bias has n = 0. i
-  /// is a template argument, because device code can use the plan in constant expressions only.
+  /// Returns the n-th "small" parameter (biases and the last layer's weights), and the two numbers
+  /// whose product is the partial derivative with respect to it. i is 0 for the caller. The
+  /// function calls itself with i + 1 for the next convolution; n then counts from the first bias
+  /// of that convolution. i is a template argument, because device code can use the plan in
+  /// constant expressions only.
   template <int i = 0>
   static constexpr Small small_number(int n) {
     if constexpr (i < kConvolutions) {

@@ -89,8 +89,8 @@ struct Sums {
 
   __device__ __forceinline__ Sums() { clear(sum); }
 
-  /// Returns the index in the group of the example whose gradient this warp computes. Only for
-  /// convolutions with has_example_owners.
+  /// Returns the index, among the examples that the block processes at once, of the one whose
+  /// gradient this warp computes. Only for convolutions with has_example_owners.
   static __device__ __forceinline__ int own_example() { return warp_number() / (kWarps / E); }
 
   /// Calls body(q, number, unit) for each unit of convolution i's weight gradient that this warp
@@ -114,12 +114,13 @@ struct Sums {
     return i == 0 && P::kInput == Input::bytes ? inverse * input_factor<P>(a) : inverse;
   }
 
-  /// Adds up the squares of convolution i's partial derivatives, for the norms of the group's
-  /// examples. Writes to each example's partial sums (NormParts) one sum per unit of the weights,
-  /// and one sum for the biases. The gradients of the biases are computed here and written to the
-  /// example's vector (bias_gradient()). With coordinate-wise clipping the squares of the weights
-  /// are those of w = (g - m) / scale, and square_transformed() writes the sums for the biases
-  /// instead. a: arguments of the launch. s: the block's shared memory.
+  /// Adds up the squares of convolution i's partial derivatives, for the gradient norms of the
+  /// examples that the block processes at once. Writes to each example's partial sums (NormParts)
+  /// one sum per unit of the weights, and one sum for the biases. The gradients of the biases are
+  /// computed here and written to the example's vector (bias_gradient()). With coordinate-wise
+  /// clipping the squares of the weights are those of w = (g - m) / scale, and square_transformed()
+  /// writes the sums for the biases instead. a: arguments of the launch. s: the block's shared
+  /// memory.
   template <int i>
   __device__ __forceinline__ void square_units(const FusedSum& a, Space<P>& s) {
     constexpr ConvStage c = P::stage(i);

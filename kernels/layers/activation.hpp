@@ -8,7 +8,8 @@
 namespace cudp {
 
 /// Applies an activation f to one example's image on the CPU: y = f(x) for every pixel and channel.
-/// The zero border around the image, and the channels that only pad a pixel, stay zero. y may be x.
+/// The border around the image, and the padding channels of each pixel (those after its last real
+/// channel), stay zero. y may be x.
 struct ActivationForward {
   Activate function;
   ImageLayout in;

@@ -33,9 +33,9 @@ TemperedSigmoid tempered(const Activate& f) {
   return TemperedSigmoid(f.scale, f.temperature, f.offset);
 }
 
-/// Sets the padding of y to 0. Each pixel has room for stride channels, and those after the last
-/// real channel are padding, which other kernels require to be 0. The tempered sigmoid of their
-/// input 0 may be another number.
+/// Sets the padding channels of y to 0. A pixel has `stride` numbers in memory; those after its
+/// last real channel are padding, and other kernels require them to be 0. Their input is 0, which a
+/// tempered sigmoid may map to another number.
 void clear_padding(const ActivationForward& a) {
   for (int y = 0; y < a.out.height; ++y)
     for (int x = 0; x < a.out.width; ++x)

@@ -62,8 +62,8 @@ struct EmbeddingGradient {
   FixedPoint* sum = nullptr;  ///< [rows, columns], sum of the clipped gradients, added to
   const float* factors = nullptr;
   std::int32_t factor_stride = 0;
-  /// Where the kernel reads the grid of the sum: each number that is added to `sum` is rounded to a
-  /// multiple of scale->grid.
+  /// The grid of the sum, in device memory: each number is rounded to a multiple of scale->grid
+  /// before it is added to `sum`.
   const SumScale* scale = nullptr;
 
   float* gradients = nullptr;  ///< [capacity, stride], written: each example's gradient

@@ -6,10 +6,11 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Calls store(finish) once. finish(v, y) returns the number that the layer's kernel must write if
-/// the layer has computed v: v after the epilogue. y is a function whose result y() is the output
-/// of the neighbouring activation for the same element; it is called only if the epilogue
-/// multiplies by the activation's derivative. Store: type of the function store().
+/// Calls store(finish) once, with a function `finish` that applies the epilogue: finish(v, y)
+/// returns the number that the layer's kernel must write for a number v that the layer has
+/// computed. y(): returns the output of the neighbouring activation for the same element; called
+/// only if the epilogue multiplies by the activation's derivative. Store: type of the function
+/// store().
 template <class Store>
 __device__ __forceinline__ void store_finished(const Epilogue& epilogue, const Store& store) {
   const Precision as = epilogue.stored_as;

@@ -12,7 +12,7 @@ namespace cudp {
 /// Group normalisation (Wu & He 2018) of one example on the CPU: y = (x - mean) inverse weight +
 /// bias, with inverse = 1 / sqrt(variance + epsilon). The channels are divided into `groups` groups
 /// of equal size; mean and variance (divided by n, not n - 1) are over the pixels and channels of a
-/// group. Channels of y that only pad a pixel are set to 0.
+/// group. The padding channels of y (those after the last real channel of a pixel) are set to 0.
 struct GroupNormForward {
   ImageLayout in;
   ImageLayout out;
@@ -28,7 +28,8 @@ struct GroupNormForward {
 
 /// Gradients of group normalisation for one example on the CPU: dweight[c] = sum over the pixels of
 /// channel c of dy times the normalised x; dbias[c] = sum over its pixels of dy; and dx, unless
-/// that pointer is null. In all three, channels that only pad a pixel are set to 0.
+/// that pointer is null. In all three, padding channels (those after the last real channel of a
+/// pixel) are set to 0.
 struct GroupNormBackward {
   ImageLayout in;
   ImageLayout out;

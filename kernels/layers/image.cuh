@@ -7,9 +7,9 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Returns number i (of `pixels`, all channels) of example `number` of the data set, as a float: a
-/// byte becomes a.scale * byte + a.shift, a number of a coded row is decoded. a: arguments of the
-/// kernel.
+/// Returns, as a float, the i-th of the `pixels` numbers (all channels) of an example: a byte
+/// becomes a.scale * byte + a.shift, a number of a coded row is decoded. number: index of the
+/// example in the data set. a: arguments of the kernel.
 __device__ __forceinline__ float loaded_pixel(const device::Load& a, std::int64_t number,
                                               int pixels, int i) {
   if (a.coded.rows != nullptr) return CodedRecord(a.coded, number).feature(i);

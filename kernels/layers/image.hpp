@@ -33,7 +33,8 @@ struct ImageLayout {
 
 /// Loads one example of the data set, stored channel by channel, into an image with the channels of
 /// a pixel next to each other. A stored byte becomes scale * byte + shift; a stored float stays
-/// unchanged. Writes the pixels only, neither the border nor channels that only pad a pixel.
+/// unchanged. Writes the pixels only, neither the border nor padding channels (those after the last
+/// real channel of a pixel).
 struct LoadImage {
   const std::uint8_t* bytes;  ///< pixels [channels, height, width]; null if floats
   const float* floats;

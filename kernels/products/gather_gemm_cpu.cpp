@@ -20,8 +20,8 @@ constexpr Width kWidths[] = {{2, 6}};
 #else
 constexpr Width kWidths[] = {{2, 5}};
 #endif
-/// Largest number of rows of a tile of the product; at most this many at every SIMD level
-/// (Width::max_rows).
+/// Largest number of rows of a tile of the product at any SIMD level. The limit of this SIMD level
+/// is Width::max_rows.
 constexpr int kMaxRows = 14;
 
 /// Number of rows of `a` whose addresses fit into the general registers. If a tile has more rows,

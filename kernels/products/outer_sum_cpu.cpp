@@ -18,8 +18,8 @@ constexpr Width kWidths[] = {{2, 5}};
 #else
 constexpr Width kWidths[] = {{2, 4}};
 #endif
-/// Largest number of rows of a tile of the sum; at most this many at every SIMD level
-/// (Width::max_rows).
+/// Largest number of rows of a tile of the sum at any SIMD level. The limit of this SIMD level is
+/// Width::max_rows.
 constexpr int kMaxRows = 12;
 
 // Sums are modulo 2^32. The bits of kToUnits, which every addition adds too, wrap around meanwhile.

@@ -38,8 +38,8 @@ struct ConvPatch {
   // with_lines().
   int x_row = 0;  ///< distance in shared memory between consecutive rows of x [floats]; 8 modulo 16
   /// Distance in shared memory between consecutive channels of x [floats]. x_plane + x_row is a
-  /// multiple of 32, so that two of eight consecutive rows of the gradient read either the same
-  /// number or different banks.
+  /// multiple of 32, so that any two of eight consecutive rows of the weight gradient read either
+  /// the same number or different banks.
   int x_plane = 0;
   /// Distance in shared memory between consecutive channels of dy [floats]; 4 modulo 8, so that
   /// eight columns of the gradient are in different banks.

@@ -152,7 +152,8 @@ __device__ __forceinline__ PairSum sum_of_slabs(const FinishStep& a, int first, 
   return {sum.even, to_odd != 0 ? sum.odd : 0};
 }
 
-/// Members of the cursor on which the noise of a step depends.
+/// Members of the cursor (StepCursor, the progress of the run) on which the noise of a step
+/// depends: its number, the standard deviation and the grid.
 struct NoiseInputs {
   std::uint64_t step = 0;
   float std = 0.0f;
@@ -164,7 +165,7 @@ struct NoiseInputs {
 };
 
 /// Returns the noise for pair number `pair` of a step: two normal numbers, rounded to integers. in:
-/// members of the cursor during that step. a: arguments of the kernel.
+/// the number, the standard deviation and the grid of that step. a: arguments of the kernel.
 __device__ __forceinline__ TriedPair noise_of_pair(const FinishStep& a, const NoiseInputs& in,
                                                    std::int64_t pair) {
   if (in.std == 0.0f) return {.k = {0, 0}, .decided = true};

@@ -43,7 +43,8 @@ struct FinishStep {
   Unfinished unfinished;  ///< partial results to add; one more block adds up its losses and counts
   RandomStream noise;
   std::int64_t n;
-  /// one bit per pair of numbers, [words_of_pairs(n)]; all 0 before the launch
+  /// Written, [words_of_pairs(n)]: bit p is 1 if double precision could not decide the rounding of
+  /// noise pair p, so that the host must compute it. All bits must be 0 before the launch.
   std::uint32_t* undecided;
   float* released;    ///< [n], written; null: released values are used by `update` only
   UpdateArgs update;  ///< update of the numbers if released is null; its own `released` is unused

@@ -85,8 +85,9 @@ struct OptimizerSettings {
   bool operator==(const OptimizerSettings&) const = default;
 };
 
-/// What consecutive steps of a run have in common: how a batch is drawn, what an example adds to
-/// the sum, and how the released sum updates the parameters. StepScalars has the rest.
+/// Settings that consecutive steps of a run share: how a batch is drawn, what an example adds to
+/// the sum, and how the released sum updates the parameters. The numbers that differ from step to
+/// step are in StepScalars.
 struct StepRecipe {
   Draw draw = Poisson{};
   Contribution contribution = ClippedGradient{};

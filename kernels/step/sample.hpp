@@ -45,9 +45,10 @@ struct SampleArgs {
   /// The step of the epoch in which each example is used, from example `first` on, as written by
   /// Allocate. Null: the kernel computes the steps.
   const std::uint32_t* allocated = nullptr;
-  /// Index in `drawn` and `norms` of each of the examples first, first + 1, ..., end - 1,
-  /// ascending; kHeldOut for an example that is never drawn. Null: the indices are consecutive.
-  /// CUDA only.
+  /// For each example first, first + 1, ..., end - 1 of the random stream: its index in the stored
+  /// training set, which is written to `drawn` and used for `norms`; ascending. kHeldOut for an
+  /// example that is held out, and so never drawn. Null: no example is held out, and the index is
+  /// that of the stream minus `first`. CUDA only.
   const std::uint32_t* index = nullptr;
 };
 

@@ -51,11 +51,12 @@ struct StepCursor {
   // Members for steps whose update is a separate launch, after the norm of the released gradient is
   // known (step_size.hpp):
   std::uint32_t awaits_update = 0;  ///< 1 while the current step's update is outstanding
-  /// 1 if the optimizer's update may run, because the whole gradient is released and its norm is
-  /// known; otherwise 0.
+  /// 1 if the update of the parameters may run: the whole gradient is released, and its norm is
+  /// known. Otherwise 0.
   std::uint32_t may_update = 0;
   float used_rate = 0.0f;  ///< learning rate of the last update
-  /// b^2, the sum of the adaptive step size (StepSizeSettings), before the update
+  /// b^2 before the update, with b the number by which the adaptive step size (StepSizeSettings)
+  /// divides the learning rate
   double step_size_sum = 0.0;
   std::uint64_t step = 0;          ///< number of the current step
   StepScalars scalars = {};        ///< scalars of the current step

@@ -163,10 +163,10 @@ struct Certificate {
   /// held out, so `epsilon` becomes the larger epsilon of the two (privacy/README.md).
   void hold_out(const Holdout& part);
   /// States that this training was selected among others. Computes `epsilon` at `delta` for the
-  /// whole selection, and the mean, checksum, bound and order of `tuning`. If tuning.count is set,
-  /// `epsilon` and `delta` are the whole budget that it divides. Removes the bounds for groups,
-  /// because none is known for a selection. Throws std::domain_error if the selection has no bound,
-  /// or one above its part of that budget.
+  /// whole selection, and the fields of `tuning` that follow from the others: mean, grid_checksum,
+  /// by and order. If tuning.count is set, `epsilon` and `delta` are the whole budget that it
+  /// divides. Removes the bounds for groups, because none is known for a selection. Throws
+  /// std::domain_error if the selection has no bound, or one above its part of that budget.
   void select(Tuning tuning, double delta);
 };
 

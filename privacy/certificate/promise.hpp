@@ -71,8 +71,8 @@ struct NoisySums {
 };
 
 /// Privacy of method DP-AGD: it releases gradient sums with Gaussian noise and noisy choices of a
-/// step size. A zCDP filter, which adds up rho, admits each release if the remaining budget
-/// suffices.
+/// step size. A filter adds up the cost rho of each release (zero-concentrated DP), and admits a
+/// release only if the remaining budget suffices.
 struct FilteredReleases {
   /// Sampling rate of a step's examples, times 2^32; 0 if every step uses all.
   std::uint64_t sampling_threshold = 0;

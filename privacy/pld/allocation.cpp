@@ -27,7 +27,7 @@ constexpr double kRounding = 0x1p-53;
 /// probabilities that become 0. There are fewer than 10^8 of them, each below 10^-307.
 constexpr double kUnderflow = 1e-299;
 /// Largest likelihood ratio in a table. It is so small that products of probabilities that
-/// underflow (kUnderflow) change the mean of a sum of ratios by less than 10^-90 of it.
+/// underflow (kUnderflow) change the mean of a sum of ratios by a fraction of less than 10^-90.
 constexpr double kMaxRatio = 1e100;
 /// Maximum number of tables in the cache (cached_entry()).
 constexpr std::size_t kMaxTables = 16;
@@ -189,9 +189,10 @@ class OneStep {
   std::vector<double> z_;
 };
 
-/// Estimates the range of likelihood ratios for the table of X + Y, with X and Y independent and
-/// tables a and b: below it X + Y has the probability `cut`, above it the fraction `cut` of its
-/// mean. The estimate need not be exact, because add() accounts for everything outside.
+/// Estimates the range of likelihood ratios that the table of X + Y must cover, with X and Y
+/// independent and tables a and b. X + Y is below the range with probability `cut`; values above
+/// the range make up the fraction `cut` of its mean. The estimate need not be exact, because add()
+/// accounts for everything outside.
 Range range_of_sum(const AllocationTable& a, const AllocationTable& b, double cut) {
   struct Lump {
     double low, high, mass, mean;
@@ -239,17 +240,18 @@ Range range_of_sum(const AllocationTable& a, const AllocationTable& b, double cu
   return {.low = edge(low), .high = std::fmin(edge(high + 1), most)};
 }
 
-/// Result of add_pairs(): for each cell, two sums over the pairs of points that fall into the cell.
+/// Result of add_pairs(): for each cell, two weighted sums (left and right) over the pairs of
+/// points whose sum is in the cell.
 struct CellSums {
   std::vector<double> left, right;
 };
 
-/// Adds every point x of table a to every point y of table b and collects the probability of each
-/// pair in the cell of `ends` that contains s = x + y. The last cell has no upper end. With m the
-/// pair's probability, a cell [low, high) sums: `above`: left m (high - s), right m (s - low); in
-/// the last cell left m. `below`: left m, right m s. same: a and b are one table, and each pair
-/// counts once. side: whether the result is part of an upper bound (`above`) or of a lower bound
-/// (`below`).
+/// Adds every point x of table a to every point y of table b. For each cell [low, high) of `ends`,
+/// computes two sums (CellSums::left and right) over the pairs whose s = x + y is in the cell; the
+/// last cell has no upper end. With m the probability of a pair, the summands of left and right are
+/// m (high - s) and m (s - low) for an upper bound, but m and m (s - low) in the last cell; for a
+/// lower bound they are m and m s. same: a and b are one table, and each pair counts once. side:
+/// whether the result is part of an upper bound (`above`) or of a lower bound (`below`).
 template <Side side>
 CellSums add_pairs(const AllocationTable& a, const AllocationTable& b, std::span<const double> ends,
                    bool same) {
@@ -298,8 +300,9 @@ double total(const AllocationTable& table) {
 }
 
 /// Returns the table of X + Y, for independent X and Y with tables a and b. same: both are one
-/// table. terms: number of steps' ratios W in the sum, which is its mean. variance: variance of one
-/// W. side: whether the result is an upper or a lower bound. grid: accuracy of the table.
+/// table. terms: number of ratios W, one per step, in X + Y; each has mean 1, so it is also the
+/// mean of X + Y. variance: variance of one W. side: whether the result is an upper or a lower
+/// bound. grid: accuracy of the table.
 AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool same, Side side,
                     double terms, double variance, const AllocationGrid& grid) {
   const Range range = range_of_sum(a, b, grid.cut);

@@ -37,9 +37,9 @@ struct AllocationTable {
 };
 
 /// Returns the table of W_1 + ... + W_steps, where each W_i = e^(z_i / sigma - 1 / (2 sigma^2))
-/// with independent standard normal z_i: `steps` times the likelihood ratio of an epoch. Throws
-/// std::domain_error if sigma is so small that the sum exceeds the range of double. side: whether
-/// the table is an upper or a lower bound. grid: its accuracy.
+/// with independent standard normal z_i. This sum is `steps` times the likelihood ratio of an
+/// epoch. Throws std::domain_error if sigma is so small that the sum exceeds the range of double.
+/// side: whether the table is an upper or a lower bound. grid: its accuracy.
 AllocationTable allocation_table(const AllocatedGaussian& epoch, Side side,
                                  const AllocationGrid& grid);
 

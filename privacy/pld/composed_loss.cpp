@@ -22,9 +22,9 @@ constexpr std::size_t few_terms = 16;
 /// it is larger, the bounds are computed again with a wider range of losses.
 constexpr double kLooseGap = 6e-3;
 
-/// Returns how large a relative error of epsilon is allowed from rounding losses to a lattice, if
-/// the Fourier transform has this length. Longer transforms may be less accurate, because a more
-/// accurate one would be even longer, and slow.
+/// Returns the largest relative error of epsilon that rounding the losses to a lattice may cause,
+/// given the length of the Fourier transform. With a long transform a larger error is allowed,
+/// because a finer lattice would make the transform even longer and slower.
 double loss_allowed(std::size_t length) {
   if (length < usual) return 2e-5;
   return 1.2e-4 * std::sqrt(static_cast<double>(length) / static_cast<double>(usual));
@@ -98,10 +98,11 @@ double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
   return tilt;
 }
 
-/// Returns the tilt at which low_enough(moments, tilt) changes from true to false, by bisection
-/// between 1e-6 and 1e9. The result is at most about 40 divided by the standard deviation of the
-/// tilted loss, because larger tilts are never useful. moments_at(tilt): returns the moments of the
-/// loss under a tilt. Moments, LowEnough: types of the functions.
+/// Searches for a tilt by bisection between 1e-6 and 1e9: returns the one at which
+/// low_enough(moments, tilt), whether a tilt is not too large, changes from true to false. The
+/// result is at most about 40 divided by the standard deviation of the tilted loss, because larger
+/// tilts are never useful. moments_at(tilt): returns the moments of the loss under a tilt. Moments,
+/// LowEnough: types of the functions.
 template <class Moments, class LowEnough>
 static double bisect_tilt(const Moments& moments_at, const LowEnough& low_enough) {
   double low = std::log(1e-6), high = std::log(1e9);
@@ -261,7 +262,7 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::make_view(double tilt, double 
 }
 
 /// Removes the oldest views until at most max_views are left, with at most 2^18 lattice points
-/// together: such a view takes 30 MB.
+/// together (a single view of this size takes 30 MB).
 void ComposedLoss::forget_views(std::size_t max_views) {
   const auto too_much = [&] {
     std::size_t points = 0;
@@ -303,8 +304,9 @@ static std::pair<double, double> bisect(const LatticeSum& bound, double delta, d
   return {low, high};
 }
 
-/// Returns a lower bound on epsilon at delta. Searches downwards from the upper bound `epsilon`,
-/// because `at` gives good lower bounds only near the mean of the tilted loss.
+/// Returns a lower bound on epsilon at delta. at: the tilted distribution to use. Its lower bounds
+/// are good only near the mean of the tilted loss, which is near `epsilon`, an upper bound; so the
+/// search starts there and goes down.
 double ComposedLoss::lower_epsilon(const View& at, double epsilon, double delta) {
   if (at.below == nullptr) return 0.0;
   const double from = std::fmin(epsilon, std::fmax(at.top, 0.0));

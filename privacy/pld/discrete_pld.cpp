@@ -27,8 +27,9 @@ double between(double above_low, double above_high, double below_low, double bel
   return std::fmax(mass, 0.0);
 }
 
-/// Returns whether the losses ascend and no three of them are equal. Sorting such atoms would not
-/// change any sum of the masses of equal losses, not even in the last digit.
+/// Returns whether the losses ascend and no three of them are equal. If so, the atoms need not be
+/// sorted: sorting them would not change any sum of the masses of equal losses, not even in the
+/// last digit.
 bool is_sorted(std::span<const Atom> atoms) {
   for (std::size_t i = 1; i < atoms.size(); ++i) {
     if (atoms[i].loss < atoms[i - 1].loss) return false;

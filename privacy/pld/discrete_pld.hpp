@@ -59,9 +59,10 @@ class DiscretePld {
     /// Fraction of p that the upper bound moves to the upper end.
     double share = 0.0;
   };
-  /// Computes p and all that follows from it.
+  /// Computes the cell's p, q, log_p and share from the tails at its two ends (low, high).
   static void measure(Cell& cell);
-  /// Returns the number of a part's cells that are not beyond the negligible losses.
+  /// Returns the number of cells of this part of the loss that are kept. Cells at the upper end are
+  /// left out if their losses are exceeded with negligible probability only.
   std::size_t cells_kept(std::size_t part) const;
   void split(std::size_t part, std::vector<Cell>& cells, double tilt, double threshold,
              double shift);

@@ -18,8 +18,8 @@ struct Group {
   std::uint64_t count = 0;
 };
 
-/// Returns the group's mechanism if it is a Poisson-sampled Gaussian, the only one that is grouped;
-/// otherwise nullptr.
+/// Returns the group's mechanism if it is a Poisson-sampled Gaussian, otherwise nullptr. Only such
+/// mechanisms are merged with similar ones; plain Gaussians count as sampled with rate 1.
 const PoissonGaussian* poisson(const Group& group) {
   return std::get_if<PoissonGaussian>(&group.above);
 }

@@ -30,7 +30,7 @@ class Fft {
   /// Source: Higham 2002, "Accuracy and Stability of Numerical Algorithms", Theorem 24.2, for radix
   /// 4. A stage multiplies by twiddle factors and adds four terms. The angle of a twiddle factor
   /// has an error of 16 units of 2^-53, because it is a multiple of a rounded increment. The
-  /// multiplication adds 3.
+  /// multiplication adds 3 such units.
   double relative_error() const;
 
  private:

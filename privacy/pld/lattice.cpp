@@ -17,7 +17,7 @@ void add(std::vector<LatticeAtom>& atoms, std::int64_t index, double mass) {
   }
 }
 
-/// How the probability of a loss is divided between the lattice points `low` and low + 1.
+/// Division of the probability of a loss between the lattice points `low` and low + 1.
 struct Split {
   std::int64_t low = 0;
   double inside = 0.0;  ///< the loss minus low * interval
@@ -35,18 +35,18 @@ Split split(double loss, double interval) {
           std::fmin(std::expm1(-inside) / std::expm1(-interval), 1.0)};
 }
 
-/// By how much the hockey-stick curve (delta as a function of e^loss) bends within a cell, the
-/// interval between two lattice points.
+/// Bend of the hockey-stick curve (delta as a function of e^loss) within a cell, the interval
+/// between two lattice points.
 struct Rise {
   double of_chord = 0.0;  ///< largest height of the chord over the hockey-stick curve inside a cell
   /// Height of the hockey-stick curve at the cell's right end above its tangent at the left end.
   double over_tangent = 0.0;
 };
 
-/// Computes by how much the hockey-stick curve (delta as a function of e^loss) bends within a cell
-/// between two lattice points (Rise), from the atoms inside the cell. Between atoms the curve is
-/// linear in e^loss, so its chord is furthest above it at one of them. Losses and q, the atoms'
-/// probabilities under the second distribution, are relative to the cell's left end.
+/// Computes the bend (Rise) of the hockey-stick curve, delta as a function of e^loss, within a cell
+/// between two lattice points, from the atoms inside the cell. Between atoms the curve is linear in
+/// e^loss, so the height of its chord above it is largest at one of the atoms. The atoms' losses,
+/// and q, their probabilities under the second distribution, are relative to the cell's left end.
 class CellRise {
  public:
   explicit CellRise(double interval) : width_(std::expm1(interval)) {}

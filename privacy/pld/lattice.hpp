@@ -24,8 +24,9 @@ struct Lattice {
 };
 
 /// Fraction of an interval by which lattice_above() and lattice_below(), which round losses to
-/// multiples of that interval, may move a loss without accounting for it. A loss that is a multiple
-/// up to its last digits is then not split between two.
+/// multiples of that interval, may move a loss without accounting for it. It lets a loss that
+/// differs from a multiple only by rounding errors count as that multiple, instead of being split
+/// between two.
 inline constexpr double lattice_rounding = 1e-9;
 
 /// Returns an upper bound on the privacy loss distribution `pld`, with losses that are multiples of
@@ -43,13 +44,14 @@ Lattice lattice_above(const DiscretePld& pld, double interval);
 /// of the largest losses that may be left out.
 Lattice lattice_below(const DiscretePld& pld, double interval, double negligible);
 
-/// How much lattice_above(), which rounds losses to multiples of an interval, adds to log
-/// E[e^(tilt L)], L the loss: a measure of the error that the interval causes.
+/// Computes the amount by which lattice_above(), which rounds losses to multiples of an interval,
+/// increases log E[e^(tilt L)], with L the loss. It is a measure of the error that the interval
+/// causes.
 class AddedLogSum {
  public:
   /// atoms: the distribution of the loss. They must outlive this object.
   AddedLogSum(std::span<const Atom> atoms, double tilt);
-  /// Returns the sum for this interval.
+  /// Returns the increase of log E[e^(tilt L)] if losses are rounded to multiples of this interval.
   double at(double interval) const;
 
  private:
@@ -58,7 +60,7 @@ class AddedLogSum {
   std::vector<double> tilted_;  ///< tilted probability of each atom
 };
 
-/// Returns the atom's loss with the largest probability. Lattices have index 0 at this loss,
+/// Returns the loss of the atom with the largest probability. Lattices have index 0 at this loss,
 /// because the loss of many releases is nearly always the same. atoms: the distribution of the
 /// loss.
 double likeliest(std::span<const Atom> atoms);

@@ -19,7 +19,8 @@ struct Tilted {
   std::vector<LatticeAtom> atoms;  ///< all atoms except the largest
   double largest = 0.0;
   std::int64_t index = 0;  ///< index of the atom with the largest probability
-  /// K, the log of the sum of mass e^(tilt loss), by which all are normalised
+  /// K, the log of the sum of mass e^(tilt loss) over all losses; a tilted probability is mass
+  /// e^(tilt loss - K)
   double log_scale = 0.0;
   /// Relative error of the tail probabilities, averaged over the tilted atoms.
   double tail_error = 0.0;
@@ -99,16 +100,18 @@ void raise(std::span<Complex> values, std::uint64_t count) {
   }
 }
 
-/// Returns |value|. Unlike std::abs it does not avoid overflow, which would take most of the time.
+/// Returns |value|. Unlike std::abs it does not guard against overflow, because the guard would
+/// take most of the computation's time.
 double size(const Complex& value) { return std::sqrt(std::norm(value)); }
 
 /// F, the product of all releases' transforms f^n, with a bound on the error at each frequency.
 ///
-/// The error d of a transform f is known in Euclidean norm only. Where |f| >= 1/4, it changes the
-/// product by n d f^(n-1) times the other factors, which is at most n d F / |f|. Those errors are
-/// bounded together (Cauchy-Schwarz): `through`, the sum of n |d|, times the Euclidean norm of F /
-/// min_modulus, where `min_modulus` is the smallest |f| at a frequency. At other frequencies the
-/// whole norm of d counts, in `error`.
+/// The error d of a transform f is known in Euclidean norm only. At frequencies with |f| >= 1/4 it
+/// changes the product by n d f^(n-1) times the other factors, which is at most n d F / |f|. The
+/// sum of these errors over all such frequencies is at most `through`, the sum of n |d| over the
+/// releases, times the Euclidean norm of F / min_modulus, with `min_modulus` the smallest |f| at a
+/// frequency (Cauchy-Schwarz). At each other frequency d may be as large as its whole norm; that
+/// error is in `error`.
 struct Spectrum {
   explicit Spectrum(std::size_t frequencies)
       : error(frequencies, 0.0), min_modulus(frequencies, 1.0) {}

@@ -10,9 +10,9 @@
 
 namespace cudp::privacy::pld {
 
-/// Size of the computed range of losses (Window): under exponential tilting about e^-kLogOutside
-/// (1e-9) of the probability may lie outside on each side, or e^-kLogLittleOutside (1e-15) with a
-/// wide range.
+/// Negative logarithms of the probability that may lie outside of the computed range of losses
+/// (Window), on each side and under exponential tilting: about 1e-9 normally (kLogOutside), about
+/// 1e-15 with a wide range (kLogLittleOutside).
 inline constexpr double kLogOutside = 20.7, kLogLittleOutside = 34.5;
 
 /// Range in which a sum of privacy losses lies under exponential tilting: its mean and standard

@@ -8,12 +8,13 @@
 namespace cudp::privacy {
 
 /// Returns the epsilon at delta that follows from the Renyi divergence `rdp` [nats] of one order:
-/// Canonne, Kamath, Steinke 2020 (arXiv:2004.00010), Proposition 12. Delta is also at most
-/// sqrt(1 - e^-rdp), by the inequality of Bretagnolle and Huber (Canonne 2022, arXiv:2202.07198).
-/// Rounded up; increases with rdp.
+/// Canonne, Kamath, Steinke 2020 (arXiv:2004.00010), Proposition 12. May be negative; epsilon = 0
+/// then holds, too. Rounded up; increases with rdp.
 double epsilon_at(double order, double rdp, double delta);
 /// Returns the log(delta) at epsilon that follows from the Renyi divergence `rdp` [nats] of one
-/// order, by the theorems of epsilon_at(). Rounded up; increases with rdp.
+/// order: the smaller one of two bounds. One is by the theorem of epsilon_at(). The other is delta
+/// <= sqrt(1 - e^-rdp), by the inequality of Bretagnolle and Huber (Canonne 2022,
+/// arXiv:2202.07198). Rounded up; increases with rdp.
 double log_delta_at(double order, double rdp, double epsilon);
 
 /// Returns delta = exp(log_delta), rounded up, at most 1 and never 0, because delta = 0 would claim

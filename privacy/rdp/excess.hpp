@@ -16,9 +16,10 @@ namespace cudp::privacy {
 double log_expm1(double x);
 
 /// Returns log A, the logarithm of a moment A, given log_excess = log(A - 1), rounded up.
-/// `magnitude` is the size of the exponents in log(A - 1): an exponent of size m has an error of m
-/// roundings, and its exponential the same relative error. d log A = dA / A is at most the relative
-/// error of A - 1 times min(1, log A).
+/// magnitude: bound on the size of the exponents whose exponentials were added up to A - 1; it
+/// determines the rounding error, because an exponent of size m has an error of m roundings, and
+/// its exponential the same relative error. The error of log A is at most the relative error of A -
+/// 1 times min(1, log A).
 double log_moment(double log_excess, double magnitude);
 
 /// Returns log(e^(c l) - 1 + c (e^(-l) - 1)), without cancellation, for c > 0 and any l. With l =

@@ -120,9 +120,9 @@ struct Concentration {
   double operator()(const PoissonGaussian& m) const {
     return m.q == 0.0 ? 0.0 : gaussian(m.sigma, 1.0);
   }
-  /// Returns rho for a fixed-size sample, as that of Gaussian noise on sums at distance 2: an added
-  /// example may displace another one from the batch; a replaced one counts as two changes in
-  /// gaussian().
+  /// Returns rho for a fixed-size sample. An added example may displace another one from the batch,
+  /// which changes the sum by 2; so rho is that of Gaussian noise with sensitivity 2. If examples
+  /// are replaced, gaussian() already counts each of them as two changes, with sensitivity 1.
   double operator()(const FixedSizeGaussian& m) const {
     return gaussian(m.sigma, replaces(neighbours) ? 1.0 : 2.0);
   }

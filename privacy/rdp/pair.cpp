@@ -81,9 +81,9 @@ LogExcess excess_by_components(const Mixture& first, const Mixture& second, doub
 
 /// Returns A - 1, A the moment of order alpha of `first` against `second`, by numerical
 /// integration; infinite if it is not accurate. The step follows from the strip |Im x| < pi /
-/// spread (the largest distance of centres), in which neither mixture has a zero. The integrand is
-/// largest at alpha times a centre of `first` minus (alpha - 1) times one of `second`, or at a
-/// centre, and negligible, e^-50, 10 standard deviations further out.
+/// spread, in which neither mixture has a zero; spread is the largest distance between centres. The
+/// integrand is largest at alpha times a centre of `first` minus (alpha - 1) times one of `second`,
+/// or at a centre, and negligible, e^-50, 10 standard deviations further out.
 LogExcess excess_by_integral(const Mixture& first, const Mixture& second, double alpha) {
   constexpr double pi = std::numbers::pi, reach = 10.0;
   const double spread =

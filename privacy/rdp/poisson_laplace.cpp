@@ -15,8 +15,9 @@ namespace cudp::privacy {
 namespace {
 
 /// Returns log A at an integer order, where A = E[(1 - q + q L)^alpha] and L is the likelihood
-/// ratio of the two Laplace distributions. A - 1 is summed instead of A (excess.hpp); it has no
-/// term 1, because the binomial weights sum to 1. scale: scale of the Laplace noise.
+/// ratio of the two Laplace distributions. A - 1 is summed instead of A, to avoid cancellation
+/// (excess.hpp). Because the binomial weights sum to 1, it is the sum of each weight times (moment
+/// of L - 1), and the terms of orders 0 and 1 are 0. scale: scale of the Laplace noise.
 double log_laplace_moment(double q, double scale, std::uint64_t alpha) {
   if (alpha == 1) return 0.0;
   const double log_q = std::log(q), log_p = std::log1p(-q);

@@ -26,8 +26,8 @@ class LineSearch {
   /// The new largest step size is (1 + kWindowGrowth) times the largest of the last kWindow steps.
   static constexpr double kWindowGrowth = 0.1;
 
-  /// Starts at `step`: the caller calls it when a process of the run begins, or resumes from a
-  /// checkpoint.
+  /// Starts the check at step number `step`. To be called when a process of the run begins, or
+  /// resumes from a checkpoint.
   void begin(std::uint64_t step);
   /// Adds a released noisy choice of the current iteration: the index of a step size.
   void add_choice(const transcript::Release& choice) { chosen_.push_back(choice.values); }

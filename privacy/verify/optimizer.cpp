@@ -11,8 +11,8 @@
 namespace cudp::verify {
 namespace {
 
-/// Bound on the relative error of rounding a number to float, 2^-24. The factor 1 + 2^-28 covers
-/// its own rounding to double, 2^-53.
+/// Bound on the relative error of rounding a number to float, 2^-24. The factor 1 + 2^-28 allows
+/// for the rounding, 2^-53, of the checker's own arithmetic in double.
 constexpr double kRounding = 0x1p-24 * (1.0 + 0x1p-28);
 
 Approximate rounded(double value, double error) {
@@ -30,9 +30,9 @@ struct Parameter {
   Approximate parameter, moment1, moment2;
 };
 
-/// Computes what an optimizer step makes of one parameter, with bounds on the engine's rounding
-/// errors. theta_before, m_before, v_before: parameter and moments before the step. g_sum: this
-/// parameter's number in the noisy gradient sum. m_after, v_after: the moments that the engine
+/// Computes one parameter and its moments after an optimizer step, with bounds on the engine's
+/// rounding errors. theta_before, m_before, v_before: parameter and moments before the step. g_sum:
+/// this parameter's number in the noisy gradient sum. m_after, v_after: the moments that the engine
 /// stored. scale: factor on this parameter's learning rate. u: the update, with the optimizer's
 /// constants.
 Parameter step(const transcript::Update& u, double scale, double theta_before, double m_before,

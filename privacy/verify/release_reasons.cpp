@@ -73,8 +73,9 @@ class Reasons {
   }
   bool states(const char* pointer) const { return json_.contains(Json::json_pointer(pointer)); }
 
-  /// Checks the certificate's list of reasons against a release (not_for_release). It must have, in
-  /// this order: a seed (if `seeded`), a weak generator, and each flag in `unsafe`.
+  /// Checks the certificate's field not_for_release, the list of reasons why the model must not be
+  /// released. The list must have, in this order: the seed (if `seeded`), the random generator (if
+  /// it is a weak one), and each flag in `unsafe`.
   void check_reasons(bool seeded, const Json& unsafe) {
     if (is_proved_for_real_numbers_only() && unsafe.empty())
       wrong("unsafe_flags: expected one, as the proof is for real numbers only");

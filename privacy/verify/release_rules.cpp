@@ -444,10 +444,11 @@ class Rules {
                        " gradients and " + std::to_string(choices) + " choices");
   }
 
-  /// Returns whether DP-AGD may release a gradient with this noise multiplier. Its cost rho = 1 /
-  /// (2 sigma^2) must be `share`, the rho of the first gradient, or share or gamma share times a
-  /// power of 1 + gamma: whenever no step size helps, the gradient is measured again with gamma
-  /// times its rho, and later gradients have 1 + gamma times its rho.
+  /// Returns whether DP-AGD may release a gradient with this noise multiplier sigma, at the cost
+  /// rho = 1 / (2 sigma^2). The cost must be share (1 + gamma)^k or gamma share (1 + gamma)^k with
+  /// a whole number k >= 0. share: cost of the first gradient. Whenever no step size helps, the
+  /// gradient is measured again at gamma times its cost, and later gradients cost 1 + gamma times
+  /// as much.
   bool is_gradient_noise(double sigma, double share) const {
     const double gamma = s_.number("gamma");
     const double rho = 0.5 / (sigma * sigma);

@@ -94,9 +94,9 @@ class ReleasedChecker {
   void take_features(std::vector<privacy::NoisyValue>& rows);
   /// Removes from `rows`, a list of released values, the noisy sums of gradient norms of method
   /// DPIS, and checks their number. totals: number of these sums that were charged. If the clipping
-  /// norm adapts, each epoch is charged two sums, but the first epoch makes only one. If the run
-  /// lost its random key, repeated steps were charged again, but only the sums that the run used
-  /// last are listed.
+  /// norm adapts, two sums are charged for each epoch, but the first epoch releases only one. If
+  /// the run lost its random key, repeated steps were charged again, but only the sums that the run
+  /// used last are listed.
   void take_totals(std::vector<privacy::NoisyValue>& rows, std::uint64_t totals);
   /// Checks each entry in the certificate's list of released values: its name must be one that the
   /// method releases, and its grid (values are multiples of it) must fit its noise.

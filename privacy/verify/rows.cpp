@@ -110,8 +110,8 @@ class Rows {
     }
   }
 
-  /// Checks that steps increase from line to line, and that the last one is the last of `made`
-  /// steps. Requires a run in which no step was charged twice.
+  /// Checks that the step number increases from line to line, and that it is `made`, the number of
+  /// steps of the run, in the last line. Requires a run in which no step was charged twice.
   void check_steps(std::uint64_t made) {
     for (std::size_t i = 1; i < rows_.size(); ++i)
       if (rows_[i].step <= rows_[i - 1].step)
@@ -157,8 +157,8 @@ class Rows {
   }
 
   /// Checks each line's epsilon against the accountant, for methods with noisy sums over batches.
-  /// Lines before the last one are checked with a faster, slightly larger bound: intervals of the
-  /// privacy loss are ten times as wide.
+  /// Lines before the last one are checked with a faster, slightly larger bound, for which privacy
+  /// losses are rounded to a grid that is ten times as coarse.
   void check_engine(privacy::AccountantOptions options) {
     const bool repeated = c_.lost_a_key();
     for (const Row& row : rows_) {

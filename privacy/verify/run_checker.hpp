@@ -24,8 +24,8 @@
 
 namespace cudp::verify {
 
-/// Where the noise of a release comes from: random stream and step. Two releases with the same
-/// source under the same key have the same noise.
+/// Source of a release's noise: the random stream and the step. Two releases with the same source
+/// under the same key have the same noise.
 using NoiseSource = std::pair<std::uint32_t, std::uint64_t>;
 /// A released value as the certificate lists it: name, number of values, sensitivity, standard
 /// deviation of the noise, grid (values are multiples of it).
@@ -89,9 +89,9 @@ class RunChecker {
   /// training's ledger does not charge it.
   void check_holdout_figure(const transcript::Release& r);
 
-  /// Checks that each example has one role, if rows are held out: among the batches that drew it,
-  /// it must be in all (trained on) or in none (held out). drawn: the examples that the sampler
-  /// drew for the batch b, held-out ones included.
+  /// If rows are held out, checks that each example is either trained on or held out throughout the
+  /// run: of the batches for which the sampler drew it, it must be in all, or in none. drawn: the
+  /// examples that the sampler drew for the batch b, held-out ones included.
   void check_drawn(const transcript::Batch& b, const std::vector<std::uint32_t>& drawn);
 
   /// Returns whether a release is the first with its random stream and step under the current key.
@@ -106,14 +106,14 @@ class RunChecker {
   /// charged without an index (for example the noisy number of examples).
   std::optional<std::uint64_t> number_of(const transcript::Release& r) const;
 
-  /// Checks that a release was charged before it was made. Returns the mechanism as which it was
-  /// charged; null if it was not. first: whether it is not the repetition of an earlier release.
+  /// Checks that a release was charged before it was made. Returns the mechanism that was charged;
+  /// null if none was. first: false if the release repeats an earlier one.
   const privacy::Mechanism* check_charge(const transcript::Release& r, bool first);
 
   /// Looks for a charge for this release among those that the ledger lists without an index, marks
-  /// it as used and returns its mechanism; null if none is left. first: whether it is not the
-  /// repetition of an earlier release. Charges are counted in halves, because a covariance matrix
-  /// is charged once and released in two parts.
+  /// it as used and returns its mechanism; null if none is left. first: false if the release
+  /// repeats an earlier one. Charges are counted in halves, because a covariance matrix is charged
+  /// once and released in two parts.
   const privacy::Mechanism* take(const transcript::Release& r, bool first);
 
   // Checks of the noise of releases.
@@ -128,16 +128,18 @@ class RunChecker {
   void check_length(const transcript::Release& r, double examples, double sensitivity);
   void check_host_sum(const transcript::Release& r, const privacy::Mechanism* charged);
 
-  /// Checks the sensitivity stated for the released minimum of an objective. With w the parameters,
-  /// each example adds a loss with slope at most 1, and the objective has the regulariser l2 / 2
-  /// |w|^2. The solver's tolerance counts for both neighbours.
+  /// Checks that the sensitivity stated for the released minimum of an objective is at least (1 + 2
+  /// tolerance) / (l2 n), with n the number of examples. Each example's loss has a slope of at most
+  /// 1, and the objective's regulariser is l2 / 2 |w|^2, with w the parameters. tolerance: the
+  /// solver's, which counts twice, because each of two neighbouring data sets has an inexact
+  /// minimum.
   void check_minimum(const transcript::Release& r);
 
   // Checks for method dpsgd-quantile, whose clipping norm follows released counts.
 
-  /// Checks the clipping norm of a step of method dpsgd-quantile, which is not released. clip: the
-  /// norm that follows from the noise on the step's gradient sum; it differs from the exact one by
-  /// the rounding of that noise to float.
+  /// Checks the clipping norm, which is not released, of a step of method dpsgd-quantile. clip: the
+  /// clipping norm that follows from the noise on the step's gradient sum; it differs from the
+  /// exact one by the rounding of that noise to float.
   void check_quantile(const transcript::Release& r, double clip);
 
   /// Checks that log(clip_norm) has changed by -lr (share - target) since the previous step. share:

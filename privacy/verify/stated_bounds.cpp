@@ -19,8 +19,8 @@ using privacy::number;
 constexpr double kBoundRounding = 1e-9;
 /// Largest group of units in a certificate's table of epsilons: 1, 2, 4, 8 and 16 units.
 constexpr std::uint64_t kLargestGroup = 16;
-/// Coarseness of bounds for groups: the intervals of the privacy loss are this many times as wide
-/// as usual.
+/// Coarseness of bounds for groups: privacy losses are rounded to a grid that is this many times as
+/// coarse as usual.
 constexpr double kGroupCoarseness = 10.0;
 
 /// Implementation of check_stated_bounds(): recomputes the bounds that a certificate states and

@@ -10,7 +10,7 @@ bool is_version(const std::string& text);
 /// Returns whether the text is a commit's hash, with "-dirty" after it if sources were changed; or
 /// "unknown".
 bool is_commit(const std::string& text);
-/// Returns whether the text is a compiler: a name in letters, a space, and a version.
+/// Returns whether the text names a compiler: a name in letters, a space, and a version.
 bool is_compiler(const std::string& text);
 /// Returns whether the text is a backend's name, e.g. "cpu:avx2".
 bool is_backend(const std::string& text);
