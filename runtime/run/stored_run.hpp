@@ -59,6 +59,8 @@ void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger,
 /// out, which stays when the run gets a new key. Requires that inputs have not been converted with
 /// noisy statistics yet (show_features()). With several ranks, only rank 0 calls it; it lets the
 /// other ranks compute the codes of their own examples.
-std::string data_tag_of(const Experiment& experiment, const RandomKey& key);
+/// training: see joined_block_tags().
+std::string data_tag_of(const Experiment& experiment, const RandomKey& key,
+                        Training* training = nullptr);
 
 }  // namespace cudp
