@@ -26,6 +26,9 @@ constexpr std::size_t kPage = RowPass::kDirectPage;
 constexpr std::size_t kBlocks = 8;
 /// Size of a block, the part of the file that one request reads [bytes].
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+/// Number of blocks that threads use at the same time, if the rows have a second use. The other
+/// blocks are being read meanwhile.
+constexpr std::size_t kUsedBlocks = kBlocks / 2;
 
 static_assert(kBlocks * (kBlockBytes + 2 * kPage) <= RowPass::kReadBytes);
 static_assert(RowPass::kMaxRowBytes <= kBlockBytes);
@@ -39,7 +42,7 @@ class Pass {
   explicit Pass(const RowPass& pass)
       : pass_(pass),
         row_bytes_(pass.from.row_bytes()),
-        block_rows_(kBlockBytes / row_bytes_),
+        block_rows_(kBlockBytes / row_bytes_ / multiple() * multiple()),
         block_bytes_(kBlockBytes + 2 * kPage),
         from_(pass.from.open_again(O_DIRECT)),
         to_(pass.to.open_again(O_DIRECT | O_WRONLY)),
@@ -50,6 +53,7 @@ class Pass {
                 &std::free),
         idle_(RowPass::kWrites) {
     ensure(memory_ != nullptr, "memory for a pass over a file");
+    ensure(pass.use == nullptr || pass.team != nullptr, "threads that use the rows");
     ensure(pass.to.row_bytes() == row_bytes_ && row_bytes_ <= RowPass::kMaxRowBytes &&
                pass.slot_rows * row_bytes_ % kPage == 0 && pass.to.offset(0) % kPage == 0 &&
                pass.chunk_bytes > 0 && pass.chunk_bytes % kPage == 0 &&
@@ -68,15 +72,18 @@ class Pass {
   Pass& operator=(Pass&&) = delete;
 
   bool run(const std::atomic<bool>& stop) {
-    if (from_.number() < 0 || to_.number() < 0) return false;
+    if (from_.number() < 0 || to_.number() < 0 || block_rows_ == 0) return false;
     if (::syscall(SYS_io_setup, kBlocks + RowPass::kWrites + 1, &context_) != 0) return false;
     const std::size_t blocks = (pass_.from.rows() + block_rows_ - 1) / block_rows_;
     for (std::size_t b = 0; b < std::min(kBlocks, blocks); ++b) read(b);
-    for (std::size_t b = 0; b < blocks; ++b) {
-      while (!failed_ && !is_read_[b % kBlocks]) collect();
+    const std::size_t together = pass_.use != nullptr ? kUsedBlocks : 1;
+    for (std::size_t b = 0; b < blocks; b += together) {
+      const std::size_t end = std::min(b + together, blocks);
+      for (std::size_t k = b; k < end; ++k)
+        while (!failed_ && !is_read_[k % kBlocks]) collect();
       if (failed_ || stop) return false;
-      copy_rows(b);
-      if (b + kBlocks < blocks) read(b + kBlocks);
+      use_rows(b, end);
+      for (std::size_t k = b + kBlocks; k < std::min(end + kBlocks, blocks); ++k) read(k);
     }
     for (std::size_t k = 0; k < lists_.size(); ++k)
       if (lists_[k].collected > 0) write(k);
@@ -86,6 +93,8 @@ class Pass {
   }
 
  private:
+  std::size_t multiple() const { return pass_.use != nullptr ? pass_.use->multiple : 1; }
+
   /// Progress of copying one list of rows: the next row to copy, and the rows that are collected in
   /// memory but not yet written.
   struct List {
@@ -180,6 +189,22 @@ class Pass {
       }
       --in_progress_;
     }
+  }
+
+  /// Copies the rows of all lists that are in blocks begin <= b < end, which have been read. If the
+  /// rows have a second use, one thread copies while the others hand the blocks over to it.
+  void use_rows(std::size_t begin, std::size_t end) {
+    const auto copy_all = [&] {
+      for (std::size_t b = begin; b < end; ++b) copy_rows(b);
+    };
+    if (pass_.use == nullptr) return copy_all();
+    pass_.team->run(end - begin + 1, [&](std::size_t task, int) {
+      if (task == 0) return copy_all();
+      const std::size_t b = begin + task - 1;
+      const std::size_t first = b * block_rows_;
+      pass_.use->use(first, {block_memory(b) + (pass_.from.offset(first) - page_of(b)),
+                             (end_of(b) - first) * row_bytes_});
+    });
   }
 
   /// Copies the rows of a block that has been read to the buffers of the lists that contain them.

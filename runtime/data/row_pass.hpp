@@ -2,12 +2,23 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "runtime/base/threads.hpp"
 #include "runtime/data/row_file.hpp"
 
 namespace cudp {
+
+/// Second use of the rows that a pass reads, so that the file is read once for both.
+struct RowUse {
+  /// Receives consecutive rows of the file: the index of the first one, and their bytes. Called for
+  /// all rows, by several threads, in any order.
+  std::function<void(std::size_t first, std::span<const std::uint8_t> rows)> use;
+  /// Each call's first row is a multiple of this number.
+  std::size_t multiple = 1;
+};
 
 /// Arguments of copy_in_one_pass(): lists of rows to copy from one file to another.
 struct RowPass {
@@ -21,6 +32,8 @@ struct RowPass {
   /// Size of the memory in which rows of a list are collected before they are written [bytes], a
   /// multiple of kDirectPage.
   std::size_t chunk_bytes = 0;
+  const RowUse* use = nullptr;  ///< null: the rows are only copied
+  ThreadTeam* team = nullptr;   ///< threads that call `use`; not null if `use` is not
 
   /// Page size: offsets and sizes of reads and writes that bypass the system's page cache must be
   /// multiples of this [bytes].
@@ -38,8 +51,9 @@ struct RowPass {
 
 /// Reads the file pass.from once, from its first to its last row, in large blocks that bypass the
 /// system's page cache, and copies the rows of all lists. Returns whether all was copied; false if
-/// `stop` was set, if the system does not support such reads and writes on these disks, or if one
-/// failed, e.g. because that file was cut short.
+/// `stop` was set, if the system does not support such reads and writes on these disks, if one
+/// failed, e.g. because that file was cut short, or if pass.use->multiple rows are larger than a
+/// block. The second use (pass.use) then received some rows or none.
 bool copy_in_one_pass(const RowPass& pass, const std::atomic<bool>& stop);
 
 }  // namespace cudp

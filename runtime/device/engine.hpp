@@ -21,6 +21,7 @@
 
 namespace cudp {
 
+struct RowUse;
 class ReleaseObserver;
 
 /// State of a training: everything that its steps change. parameters has one element per trained
@@ -245,6 +246,15 @@ class Engine {
   /// Returns the totals of losses, gradient norms and counts over the steps since the last call,
   /// and sets them to 0. They are exact, without noise, so they must not be published.
   virtual Diagnostics diagnostics() = 0;
+
+  /// Reads all rows of the training set from their file, in order, and hands them over to `use`, if
+  /// the engine can copy the rows of its first steps in the same pass. Returns whether it did;
+  /// if not, `use` received some rows or none, and steps read their rows otherwise. To be called
+  /// before the first step. step: number of that step. draw: how the steps draw their batches.
+  /// Results do not depend on this call.
+  virtual bool read_all_rows(std::uint64_t /*step*/, const Draw& /*draw*/, const RowUse& /*use*/) {
+    return false;
+  }
 };
 
 /// Makes an engine on the CPU. Throws Error if the model is too large for 32-bit offsets.

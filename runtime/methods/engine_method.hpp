@@ -31,6 +31,9 @@ class EngineMethod : public Method {
                     double epsilon) const override;
   void fresh_key(PrivacyBudget& budget, std::uint64_t step) override;
 
+  bool read_all_rows(std::uint64_t step, const RowUse& use) override {
+    return engine_->read_all_rows(step, recipe().draw, use);
+  }
   std::uint64_t last_step(const PrivacyBudget& budget, std::uint64_t step) const override;
   std::uint64_t authorise(PrivacyBudget& budget, std::uint64_t step, std::uint64_t until) override;
   std::uint64_t train(std::uint64_t step, std::uint64_t until) override;

@@ -198,6 +198,10 @@ class Method {
   /// Returns exact, private statistics of the steps since the last call, such as the number of
   /// clipped gradients. Only for --unsafe-diagnostics; they must not be released.
   virtual Diagnostics diagnostics() { return {}; }
+
+  /// Calls Engine::read_all_rows() for the steps from number `step` on, if the method has an engine
+  /// that makes them. Returns its result. Requires that start() or restore() was called.
+  virtual bool read_all_rows(std::uint64_t /*step*/, const RowUse&) { return false; }
 };
 
 /// Returns the reason not to release a model of a method whose privacy proof assumes real numbers

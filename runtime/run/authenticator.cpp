@@ -12,6 +12,7 @@
 #include "runtime/base/files.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/data/examples.hpp"
+#include "runtime/data/row_pass.hpp"
 
 namespace cudp {
 namespace {
@@ -107,23 +108,21 @@ bool Authenticator::matches(std::string_view purpose, std::string_view bytes,
          ::sodium_memcmp(tag.data(), expected.data(), expected.size()) == 0;
 }
 
-std::string Authenticator::block_tags(const Dataset& train, int threads) const {
+std::string Authenticator::block_tags(const Dataset& train, int threads,
+                                      const ReadAllRows& read) const {
   const ExampleWidths widths = widths_of(train);
   const std::size_t blocks = (train.size() + kBlock - 1) / kBlock;
   std::string tags(blocks * kBlockBytes, '\0');
-  ThreadTeam team(threads);
-  team.run(blocks, [&](std::size_t b, int) {
+  const auto size_of = [&](std::size_t b) { return std::min(kBlock, train.size() - b * kBlock); };
+  // features: those of the block's examples, if they are in a file.
+  const auto add_block = [&](std::size_t b, std::span<const std::uint8_t> features) {
     const std::size_t begin = b * kBlock;
-    const std::size_t count = std::min(kBlock, train.size() - begin);
+    const std::size_t count = size_of(b);
     Hash hash(key_, kBlockBytes);
     hash.add_number(train.first / kBlock + b);
     hash.add_number(count);
     hash.add_number(train.is_bytes() ? 1 : 0);
-    if (train.rows != nullptr) {
-      std::vector<std::uint8_t> rows(count * train.rows->row_bytes());
-      train.rows->copy(begin, count, rows.data());
-      hash.add(rows.data(), rows.size());
-    }
+    hash.add(features.data(), features.size());
     add_part(hash, train.byte_values(), widths.numbers, begin, count);
     add_part(hash, train.float_values(), widths.numbers, begin, count);
     add_part(hash, train.coded, widths.coded, begin, count);
@@ -134,6 +133,23 @@ std::string Authenticator::block_tags(const Dataset& train, int threads) const {
     add_part(hash, train.numbers, 1, begin, count);
     add_part(hash, train.first_rows, 1, begin, count);
     hash.finish(tags.data() + b * kBlockBytes);
+  };
+  const std::size_t row_bytes = train.rows != nullptr ? train.rows->row_bytes() : 0;
+  const auto add_rows = [&](std::size_t first, std::span<const std::uint8_t> rows) {
+    for (std::size_t b = first / kBlock; !rows.empty(); ++b) {
+      const std::size_t bytes = size_of(b) * row_bytes;
+      add_block(b, rows.first(bytes));
+      rows = rows.subspan(bytes);
+    }
+  };
+  if (read && row_bytes > 0 && train.rows->rows() == train.size() &&
+      read({.use = add_rows, .multiple = kBlock}))
+    return tags;
+  ThreadTeam team(threads);
+  team.run(blocks, [&](std::size_t b, int) {
+    std::vector<std::uint8_t> features(size_of(b) * row_bytes);
+    if (!features.empty()) train.rows->copy(b * kBlock, size_of(b), features.data());
+    add_block(b, features);
   });
   return tags;
 }

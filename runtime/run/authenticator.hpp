@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,11 @@
 #include "runtime/data/dataset.hpp"
 
 namespace cudp {
+
+struct RowUse;
+/// Function that reads all rows of a data set's file and hands them over to `use`, because it needs
+/// them for another purpose, too. Returns false if it did not read all of them.
+using ReadAllRows = std::function<bool(const RowUse& use)>;
 
 /// Computes and checks message authentication codes (keyed BLAKE2b, by libsodium). The key is
 /// derived from the run's random key. Without that key nobody can forge a file that the run accepts
@@ -28,8 +34,9 @@ class Authenticator {
   /// Returns the authentication codes of a training set, 16 bytes for each block of 256 examples.
   /// (There is one code per block so that each rank can compute those of its own range.) The code
   /// of a block covers, in this order: its examples' features or word ids, labels, sampling indices
-  /// and units of privacy, and the index of the block in the whole set.
-  std::string block_tags(const Dataset& train, int threads) const;
+  /// and units of privacy, and the index of the block in the whole set. read: reads the rows if
+  /// they are in a file; if empty, or if it returns false, this function reads them itself.
+  std::string block_tags(const Dataset& train, int threads, const ReadAllRows& read = {}) const;
 
  private:
   SecretKey key_;

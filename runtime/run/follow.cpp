@@ -109,13 +109,13 @@ std::vector<std::string> keys_of(const std::string& text) {
 }
 
 /// Computes the authentication codes of this rank's data, and sends them to rank 0. Called on the
-/// other ranks when rank 0 has called announce_block_tags().
-void answer_block_tags(const Experiment& e, Ranks& ranks) {
+/// other ranks when rank 0 has called announce_block_tags(). training: null if it has not begun.
+void answer_block_tags(const Experiment& e, Training* training, Ranks& ranks) {
   RandomKey words{};
   broadcast_key(ranks, words);
   const Authenticator authenticator{std::as_const(words)};
   wipe(words);
-  (void)joined_block_tags(e, authenticator, e.data.train);
+  (void)joined_block_tags(e, authenticator, e.data.train, training);
   if (e.split_key) (void)joined_block_tags(e, authenticator, e.data.test);
 }
 
@@ -172,8 +172,11 @@ void announce_block_tags(Ranks& ranks, const RandomKey& key) {
 }
 
 std::string joined_block_tags(const Experiment& e, const Authenticator& authenticator,
-                              const Dataset& part) {
-  const std::string mine = authenticator.block_tags(part, static_cast<int>(e.config.threads));
+                              const Dataset& part, Training* training) {
+  ReadAllRows read;
+  if (training != nullptr && &part == &e.data.train)
+    read = [training](const RowUse& use) { return training->read_all_rows(use); };
+  const std::string mine = authenticator.block_tags(part, static_cast<int>(e.config.threads), read);
   std::string all;
   for (const std::string& tags : gather_text(*e.ranks, "codes of the data", mine)) all += tags;
   return all;
@@ -206,7 +209,7 @@ Exit follow_run(Ranks& ranks) {
     const RankCommand command = next_command(ranks);
     switch (command.kind) {
       case RankCommand::Kind::block_tags:
-        answer_block_tags(e ? *e : training->experiment(), ranks);
+        answer_block_tags(e ? *e : training->experiment(), training.get(), ranks);
         break;
       case RankCommand::Kind::begin:
         try {

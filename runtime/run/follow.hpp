@@ -7,6 +7,7 @@
 #include "runtime/ranks/ranks.hpp"
 #include "runtime/run/checkpoint.hpp"
 #include "runtime/training/prepare.hpp"
+#include "runtime/training/training.hpp"
 
 namespace cudp {
 
@@ -47,8 +48,10 @@ void announce_block_tags(Ranks& ranks, const RandomKey& key);
 /// Returns the authentication codes of all blocks (Authenticator::block_tags) of a data set that is
 /// distributed over ranks, in order. All ranks call it; only on rank 0 does the result have the
 /// codes of all blocks. part: this rank's range of the training set or of the held-out rows.
+/// training: a training of the experiment that has begun, if its device may read the rows of its
+/// next steps in the same pass over the training set's file; null if there is none.
 std::string joined_block_tags(const Experiment& experiment, const Authenticator& authenticator,
-                              const Dataset& part);
+                              const Dataset& part, Training* training = nullptr);
 
 /// Main loop of the ranks (processes) other than 0: executes the commands of rank 0 until rank 0
 /// sends `stop`. Writes no file and prints nothing. Returns the exit code of the process. Throws

@@ -159,8 +159,11 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   }
   if (ranks.alone() && (kept == nullptr || !kept->is_used))
     keep_table(prepared.data, stored.folder.checkpoints());
-  auto restored = std::make_unique<Run>(stored.folder, prepared, key.key(), reporter, caller);
+  auto restored = std::make_unique<Run>(stored.folder, key.key(), reporter, caller);
   Run& run = *restored;
+  // As for a new run. With the same key, the rows were found to be those that the run began with.
+  const bool in_file = prepared.data.train.rows != nullptr;
+  if (!in_file) run.data_tag = same_key ? stored.checkpoint.data : data_tag_of(prepared, key.key());
   run.lock = std::move(stored.lock);
   run.ledger_was_lost = stored.ledger_was_lost;
 
@@ -179,6 +182,11 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
     charge_again(run, stored.why);
   }
   run.opens(t);
+  if (in_file) run.data_tag = data_tag_of(t.experiment(), key.key(), run.training.get());
+  if (in_file && same_key && run.data_tag != stored.checkpoint.data)
+    throw InputError(t.experiment().data.name +
+                     ": expected rows that stay as they are, found that they changed while the run "
+                     "was resumed");
   observe_state(run);
 
   // Without its key the run saves one below, in an order of its own.

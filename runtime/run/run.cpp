@@ -37,12 +37,10 @@ std::string resume_command(const std::string& run) {
   return "continue with: cudp train --resume " + run;
 }
 
-Run::Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Reporter& reporter,
-         RunCaller* caller)
+Run::Run(RunFolder where, const RandomKey& key, Reporter& reporter, RunCaller* caller)
     : folder(std::move(where)),
       key_check(cudp::key_check(key)),
       authenticator(key),
-      data_tag(data_tag_of(experiment, key)),
       reporter_(reporter),
       caller_(caller) {}
 

@@ -44,18 +44,17 @@ class RunCaller {
 /// resume the training, and reports progress to the user.
 class Run final : public TrainingObserver {
  public:
-  /// Makes a run with a folder that exists. experiment: result of prepare(). caller: callbacks of a
+  /// Makes a run with a folder that exists. key: the run's random key. caller: callbacks of a
   /// program that trains in its own process; null for `cudp` itself, which is stopped by signals.
   /// reporter and caller must outlive the run.
-  Run(RunFolder where, const Experiment& experiment, const RandomKey& key, Reporter& reporter,
-      RunCaller* caller = nullptr);
+  Run(RunFolder where, const RandomKey& key, Reporter& reporter, RunCaller* caller = nullptr);
 
   RunFolder folder;
   std::optional<NewRunFolder> new_folder;  ///< set until the folder is moved to its final path
   std::optional<FolderLock> lock;
   std::uint64_t key_check = 0;
   Authenticator authenticator;   ///< authentication codes under the run's key
-  std::string data_tag;          ///< authentication code of the data, see data_tag_of
+  std::string data_tag;          ///< authentication code of the data, see data_tag_of()
   bool ledger_was_lost = false;  ///< whether the ledger was lost and restored (Checkpoint)
   std::unique_ptr<Training> training;
   Reservation reservation;  ///< charges to budget files that several trainings share

@@ -223,12 +223,12 @@ std::string meaning_of_data(const Experiment& e) {
 
 }  // namespace
 
-std::string data_tag_of(const Experiment& e, const RandomKey& run_key) {
+std::string data_tag_of(const Experiment& e, const RandomKey& run_key, Training* training) {
   const RandomKey& key = e.split_key ? e.split_key->key() : run_key;
   const Authenticator authenticator(key);
   announce_block_tags(*e.ranks, key);
   const auto tag = [&](const Dataset& part, const char* name) {
-    return data_tag(authenticator, part, joined_block_tags(e, authenticator, part), name);
+    return data_tag(authenticator, part, joined_block_tags(e, authenticator, part, training), name);
   };
   const std::string meaning = authenticator.tag("meaning of the data", meaning_of_data(e));
   if (!e.split_key) return tag(e.data.train, "data") + meaning;

@@ -59,6 +59,8 @@ void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger,
 /// out, which a run keeps even if it gets a new random key. Requires that inputs have not been
 /// converted to features with noisy statistics yet (show_features()). With several ranks, call it
 /// only on rank 0; it makes the other ranks compute the codes of their own examples.
-std::string data_tag_of(const Experiment& experiment, const RandomKey& key);
+/// training: see joined_block_tags().
+std::string data_tag_of(const Experiment& experiment, const RandomKey& key,
+                        Training* training = nullptr);
 
 }  // namespace cudp

@@ -69,7 +69,8 @@ bool reads_ahead(const Experiment& e, const Method& method) {
 cpu::StagePlan stage_of(const Experiment& e, const EngineMethod& method) {
   const Dataset& train = e.data.train;
   if (train.rows->folder_for_copies().empty()) return {};
-  return cpu::plan_stage(train, method.recipe().draw, method.examples_per_step(), method.steps());
+  return cpu::plan_stage(train, method.recipe().draw, method.examples_per_step(), method.steps(),
+                         true);
 }
 
 /// Returns the memory of the rows that the CPU reads ahead of a method's steps [bytes].

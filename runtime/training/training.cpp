@@ -268,6 +268,8 @@ ReleasedModel Training::model() const {
           .initial_weights = e.initial ? std::optional(e.initial->input) : std::nullopt};
 }
 
+bool Training::read_all_rows(const RowUse& use) { return method_->read_all_rows(step_, use); }
+
 bool Training::is_unchanged() const {
   return experiment_.initial && digest_of(method_->parameters()) == first_parameters_;
 }

@@ -35,6 +35,9 @@ class ForwardingEngine : public Engine {
   }
   std::vector<std::uint32_t> sampled(std::uint64_t step) override { return real_->sampled(step); }
   Diagnostics diagnostics() override { return real_->diagnostics(); }
+  bool read_all_rows(std::uint64_t step, const Draw& draw, const RowUse& use) override {
+    return real_->read_all_rows(step, draw, use);
+  }
 
  private:
   std::unique_ptr<Engine> real_;

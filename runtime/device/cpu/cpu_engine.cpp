@@ -92,6 +92,10 @@ class CpuEngine final : public Engine {
     if (keeps_norms()) state_.norms.assign(train.size(), 0.0f);
   }
 
+  bool read_all_rows(std::uint64_t step, const Draw& draw, const RowUse& use) override {
+    return ahead_ != nullptr && ahead_->read_all_rows(step, draw, use);
+  }
+
   void set_state(const TrainState& state) override {
     const auto same = [](const auto& a, const auto& b) { return a.size() == b.size(); };
     ensure(same(state.parameters, state_.parameters) && same(state.moment1, state_.moment1) &&

@@ -53,6 +53,12 @@ class RowsAhead {
   /// the file is too short by now, cannot be read, or has a record that is not valid.
   Step take(std::uint64_t step, const Draw& draw);
 
+  /// Reads all rows of the file, hands them over to `use`, and copies those of the first steps from
+  /// number `step` on to a temporary file (StagedSteps::read_all_rows). Returns whether it did.
+  bool read_all_rows(std::uint64_t step, const Draw& draw, const RowUse& use) {
+    return staged_ != nullptr && staged_->read_all_rows(step, draw, use);
+  }
+
   /// Returns how many batches were read from temporary files. For tests.
   std::uint64_t staged_batches() const { return staged_batches_; }
 

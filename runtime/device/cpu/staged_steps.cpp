@@ -8,7 +8,6 @@
 #include "runtime/base/available_memory.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/interrupt.hpp"
-#include "runtime/data/row_pass.hpp"
 #include "runtime/device/cpu/rows_ahead.hpp"
 
 namespace cudp::cpu {
@@ -57,7 +56,7 @@ std::uint64_t StagePlan::memory() const {
 }
 
 StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_batch,
-                     std::uint64_t steps, bool delayed, const StageLimits& limits) {
+                     std::uint64_t steps, bool is_read_anyway, const StageLimits& limits) {
   const RowFile& file = *train.rows;
   const double rate = rate_of(draw);
   const double batch = expected_rows(train, expected_batch);
@@ -87,22 +86,23 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
   const auto cost_of_reads = [&](std::uint64_t of) {
     return kReadCost * batch * static_cast<double>(of);
   };
-  if (delayed && !limits.always) {
+  if (!limits.always) {
     const double drawing =
         kDrawCost * static_cast<double>(file.rows()) * static_cast<double>(plan.steps);
     plan.delay = static_cast<std::uint64_t>((cost_of_pass(plan.steps) + drawing) /
                                             (kWaitCost + cost_of_reads(1)));
   }
-  if (steps <= plan.delay) return {};
+  if (steps == 0) return {};
   // Groups of equal size.
-  const std::uint64_t left = steps - plan.delay;
-  const std::uint64_t groups = (left + plan.steps - 1) / plan.steps;
-  plan.steps = (left + groups - 1) / groups;
+  const std::uint64_t groups = (steps + plan.steps - 1) / plan.steps;
+  plan.steps = (steps + groups - 1) / groups;
+  plan.files = std::min<std::uint64_t>(groups, 2);
   // The rows are also read back.
-  if (!limits.always && cost_of_pass(plan.steps) + row * batch * static_cast<double>(plan.steps) >
-                            cost_of_reads(plan.steps))
-    return {};
-  const std::uint64_t chunk = limits.chunks / plan.steps / RowPass::kDirectPage;
+  const double cost = cost_of_pass(plan.steps) + row * batch * static_cast<double>(plan.steps) -
+                      (is_read_anyway ? bytes : 0.0);
+  if (!limits.always && cost > cost_of_reads(plan.steps)) return {};
+  const std::uint64_t chunk = std::max<std::uint64_t>(
+      1, limits.chunks / (plan.steps + RowPass::kWrites) / RowPass::kDirectPage);
   const double slot = static_cast<double>(plan.slot_rows) * row;
   plan.chunk_bytes =
       std::min<std::uint64_t>(chunk * RowPass::kDirectPage, static_cast<std::uint64_t>(slot));
@@ -120,6 +120,7 @@ std::unique_ptr<StagedSteps> StagedSteps::open(const Dataset& train, const Engin
   if (plan.steps == 0 || file.folder_for_copies().empty()) return nullptr;
   std::unique_ptr<StagedSteps> staged(new StagedSteps(train, settings, limits));
   staged->plan_ = plan;
+  staged->files_.resize(plan.files);
   try {
     for (std::shared_ptr<File>& f : staged->files_) {
       f = std::make_shared<File>();
@@ -171,12 +172,12 @@ bool StagedSteps::is_ready(const std::future<T>& result) const {
   return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
-void StagedSteps::draw_next(std::uint64_t from) {
+void StagedSteps::draw_next(std::uint64_t from, bool is_read_anyway) {
   drawn_until_ = std::max(drawn_until_, from);
   if (drawn_until_ >= steps_) return;
-  const std::uint64_t count = std::min(
-      plan_.steps,
-      plan_stage(train_, *draw_, expected_batch_, steps_ - drawn_until_, false, limits_).steps);
+  const StagePlan plan =
+      plan_stage(train_, *draw_, expected_batch_, steps_ - drawn_until_, is_read_anyway, limits_);
+  const std::uint64_t count = std::min(plan_.steps, plan.steps);
   if (count == 0) return;
   const BlockedSignals blocked;  // other threads handle signals
   drawing_ = std::async(std::launch::async, [this, first = drawn_until_, count] {
@@ -200,15 +201,43 @@ void StagedSteps::start_pass() {
   group->file = *file;
   const BlockedSignals blocked;  // other threads handle signals
   passing_ = std::async(std::launch::async, [this, group = std::move(group)]() mutable {
-    const RowPass pass{.from = *train_.rows,
-                       .lists = group->batches,
-                       .to = *group->file->rows,
-                       .slot_rows = group->slot_rows,
-                       .chunk_bytes = plan_.chunk_bytes};
-    if (!copy_in_one_pass(pass, stop_)) group = nullptr;
+    if (!copy_rows(*group)) group = nullptr;
     return std::move(group);
   });
   draw_next(drawn_until_);
+}
+
+bool StagedSteps::copy_rows(const Group& group, const RowUse* use) {
+  return copy_in_one_pass({.from = *train_.rows,
+                           .lists = group.batches,
+                           .to = *group.file->rows,
+                           .slot_rows = group.slot_rows,
+                           .chunk_bytes = plan_.chunk_bytes,
+                           .use = use,
+                           .team = &team_},
+                          stop_);
+}
+
+void StagedSteps::end_passes() {
+  ended_ = true;
+  for (std::shared_ptr<File>& file : files_) file.reset();
+}
+
+bool StagedSteps::read_all_rows(std::uint64_t step, const Draw& draw, const RowUse& use) {
+  if (draw_) return false;
+  draw_ = draw;
+  draw_next(step, true);
+  if (!drawing_.valid()) return false;
+  std::shared_ptr<Group> group = drawing_.get();
+  group->file = files_.front();
+  if (!copy_rows(*group, &use)) {
+    group.reset();
+    end_passes();  // another one would fail, too
+    return false;
+  }
+  now_ = std::move(group);
+  draw_next(drawn_until_);
+  return true;
 }
 
 void StagedSteps::use_passed(std::uint64_t step) {
@@ -221,10 +250,10 @@ void StagedSteps::use_passed(std::uint64_t step) {
   std::shared_ptr<Group> group = passing_.get();
   // If all steps of the group were made in less time than the pass, by reading row by row, there
   // are no more passes. If the pass failed, these reads find out whether the file can be read.
-  ended_ = group == nullptr || step >= group->end();
-  if (group != nullptr && step < group->end()) now_ = std::move(group);
-  if (ended_)
-    for (std::shared_ptr<File>& file : files_) file.reset();
+  if (group == nullptr || step >= group->end())
+    end_passes();
+  else
+    now_ = std::move(group);
 }
 
 }  // namespace cudp::cpu

@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include "kernels/step/recipe.hpp"
 #include "runtime/base/threads.hpp"
 #include "runtime/data/dataset.hpp"
+#include "runtime/data/row_pass.hpp"
 #include "runtime/data/row_reader.hpp"
 #include "runtime/device/batch_draws.hpp"
 #include "runtime/device/engine.hpp"
@@ -24,11 +24,10 @@ struct StageLimits {
   /// Maximum number of rows that the steps of one pass draw together. Their indices are kept in
   /// memory.
   std::uint64_t rows = std::uint64_t{1} << 22;
-  /// Maximum size of the memory in which the rows of all steps of a pass are collected before they
-  /// are written [bytes].
+  /// Maximum size of the memory in which the rows of all steps of a pass are collected, and from
+  /// which they are written [bytes]. It is larger if that needs more than a page for each step.
   std::uint64_t chunks = std::uint64_t{1} << 25;
-  /// Minimum size of one step's part of the memory in which rows are collected before they are
-  /// written (`chunks`) [bytes]. It limits the number of steps of a pass.
+  /// Smallest share of `chunks` for each step of a pass [bytes]. It limits the number of steps.
   std::uint64_t min_chunk = std::uint64_t{1} << 14;
   /// Whether steps use passes even if reading their rows one by one would be faster, and always
   /// wait for a pass to end. For tests. The limits above still hold.
@@ -43,8 +42,9 @@ struct StagePlan {
   std::uint64_t slot_rows = 0;    ///< capacity of a step
   std::uint64_t chunk_bytes = 0;  ///< memory in which rows of a step are collected
   /// Number of steps at the start of a training that read their rows one by one, because the first
-  /// pass has not ended.
+  /// pass has not ended, unless that pass was made before them (StagedSteps::read_all_rows).
   std::uint64_t delay = 0;
+  std::uint64_t files = 0;  ///< number of temporary files: 2 if there are several passes
   /// Number of steps whose rows are read before they are needed, because the disk answers slowly
   /// while a pass reads it.
   std::uint64_t ahead = 1;
@@ -52,25 +52,28 @@ struct StagePlan {
   /// Returns the memory that the passes of this plan take: indices of drawn rows, and rows that
   /// wait to be written [bytes].
   std::uint64_t memory() const;
-  /// Returns the size of the two temporary files together [bytes]. row_bytes: size of a row.
-  std::uint64_t disk(std::uint64_t row_bytes) const { return 2 * steps * slot_rows * row_bytes; }
+  /// Returns the size of the temporary files together [bytes]. row_bytes: size of a row.
+  std::uint64_t disk(std::uint64_t row_bytes) const {
+    return files * steps * slot_rows * row_bytes;
+  }
 };
 
 /// Plans the passes that copy the rows of coming steps from the file of `train` to temporary files.
 /// The result has no steps if reading rows one by one is faster. draw: how the steps draw.
 /// expected_batch: public expected batch size of all ranks together. steps: number of steps to
-/// come. delayed: whether these include steps at the start, before the first pass has ended.
-/// limits: limits on a pass.
+/// come. is_read_anyway: whether all rows must be read before these steps for another use (RowUse),
+/// so that the first pass costs no reads. limits: limits on a pass.
 StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_batch,
-                     std::uint64_t steps, bool delayed = true, const StageLimits& limits = {});
+                     std::uint64_t steps, bool is_read_anyway, const StageLimits& limits = {});
 
 /// Copies the rows of coming steps to temporary files in which the rows of each step lie together.
 /// It is used if a step draws a small part of a file that is larger than memory. Each row would
 /// then be a separate read from a random position, which is many times slower than reading in
 /// order. So the batches of many steps are drawn in advance, and one pass over the file, in large
-/// blocks, copies their rows. There are two temporary files: while the steps of one are trained,
-/// the next pass fills the other one. The files have no name, only their owner can read them, and
-/// they are gone when the program ends.
+/// blocks, copies their rows. There are two temporary files if there are several
+/// passes: while the steps of one are trained, the next pass fills the other one. The first pass
+/// costs no reads if all rows must be read before the first step anyway (read_all_rows). The files
+/// have no name, only their owner can read them, and they are gone when the program ends.
 ///
 /// A batch depends only on the random key and the step, and drawing it releases nothing. A step
 /// reads each of its rows from the temporary file only once, so that the row's norm and its
@@ -111,6 +114,11 @@ class StagedSteps {
 
   const StagePlan& plan() const { return plan_; }
 
+  /// Makes the first pass: hands all rows over to `use`, and copies those of steps from number
+  /// `step` on, so that these need not wait. Returns whether it did; if not, `use` received some
+  /// rows or none. Returns false if find() was called before. draw: how the steps draw.
+  bool read_all_rows(std::uint64_t step, const Draw& draw, const RowUse& use);
+
   /// Returns the group of steps whose temporary file has the rows of this step; null if there is
   /// none, so that the step must read its rows from the data set's file. Also starts passes for
   /// later steps. The caller must keep the group until its rows have been read. draw: how the steps
@@ -121,8 +129,12 @@ class StagedSteps {
   StagedSteps(const Dataset& train, const EngineSettings& settings, const StageLimits& limits);
 
   /// Starts to draw the batches of the next group of steps in another thread. from: first step of
-  /// the group, unless that step belongs to an earlier group.
-  void draw_next(std::uint64_t from);
+  /// the group, unless that step belongs to an earlier group. is_read_anyway: see plan_stage().
+  void draw_next(std::uint64_t from, bool is_read_anyway = false);
+  /// Reads the file once, and copies the rows of a group to the group's file. use: see RowPass.
+  bool copy_rows(const Group& group, const RowUse* use = nullptr);
+  /// Ends all passes, and removes the temporary files.
+  void end_passes();
   /// Starts, in another thread, the pass that copies the rows of the group that was drawn, if a
   /// temporary file is free. Then starts to draw the next group.
   void start_pass();
@@ -143,7 +155,7 @@ class StagedSteps {
   StagePlan plan_;  ///< capacity of the files
   std::optional<Draw> draw_;
   bool ended_ = false;  ///< whether no more passes are made
-  std::array<std::shared_ptr<File>, 2> files_;
+  std::vector<std::shared_ptr<File>> files_;
   std::uint64_t drawn_until_ = 0;  ///< end of the last group that was drawn or is being drawn
   std::shared_ptr<const Group> now_;
   std::atomic<bool> stop_ = false;

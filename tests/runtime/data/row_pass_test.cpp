@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,11 +52,29 @@ class RowPasses : public testing::TestWithParam<std::size_t> {
     }
     return lists;
   }
-  bool copy(const RowLists& lists, std::size_t slot, std::size_t chunk) {
+  bool copy(const RowLists& lists, std::size_t slot, std::size_t chunk,
+            const RowUse* use = nullptr) {
     to_ = make_empty_rows(folder_.path(), "rows", row_bytes(), lists.size() * slot);
-    return copy_in_one_pass(
-        {.from = *file_, .lists = lists, .to = *to_, .slot_rows = slot, .chunk_bytes = chunk},
-        stop_);
+    ThreadTeam team(3);
+    return copy_in_one_pass({.from = *file_,
+                             .lists = lists,
+                             .to = *to_,
+                             .slot_rows = slot,
+                             .chunk_bytes = chunk,
+                             .use = use,
+                             .team = &team},
+                            stop_);
+  }
+  /// Returns the rows of list number k of the last copy.
+  std::string copied(std::size_t k, std::size_t slot, std::size_t count) const {
+    std::string rows(count * row_bytes(), '\0');
+    to_->copy(k * slot, count, reinterpret_cast<std::uint8_t*>(rows.data()));
+    return rows;
+  }
+  std::string rows_of(const std::vector<std::uint32_t>& list) const {
+    std::string rows;
+    for (const std::uint32_t r : list) rows += all_.substr(r * row_bytes(), row_bytes());
+    return rows;
   }
 
   DiskFolder folder_;
@@ -81,14 +100,41 @@ TEST_P(RowPasses, CopyEachListToItsSlot) {
     ASSERT_TRUE(copy(lists, slot, chunk));
     for (std::size_t k = 0; k < lists.size(); ++k) {
       if (k == 5) continue;
-      std::string copied(lists[k].size() * row_bytes(), '\0');
-      to_->copy(k * slot, lists[k].size(), reinterpret_cast<std::uint8_t*>(copied.data()));
-      std::string expected;
-      for (const std::uint32_t r : lists[k]) expected += all_.substr(r * row_bytes(), row_bytes());
-      EXPECT_TRUE(copied == expected) << k;
+      EXPECT_TRUE(copied(k, slot, lists[k].size()) == rows_of(lists[k])) << k;
     }
   }
   EXPECT_TRUE(copy({{}, {}}, slot, 4096));
+}
+
+TEST_P(RowPasses, HandOverAllRowsMeanwhile) {
+  const std::uint32_t all = some_rows();
+  write(all);
+  if (!is_supported()) GTEST_SKIP() << "/var/tmp cannot be read in the background";
+  const RowLists lists = lists_of(all, {3, 50, 700});
+  const std::size_t slot = RowPass::slot_of(all, row_bytes());
+  for (const std::size_t multiple : {std::size_t{1}, std::size_t{16}, std::size_t{1} << 21}) {
+    SCOPED_TRACE(multiple);
+    std::string seen(all_.size(), '\0');
+    std::atomic<std::size_t> rows = 0;
+    std::atomic<bool> right = true;
+    const RowUse use{.use =
+                         [&](std::size_t at, std::span<const std::uint8_t> part) {
+                           if (at % multiple != 0 || part.size() % row_bytes() != 0) right = false;
+                           rows += part.size() / row_bytes();
+                           std::ranges::copy(part, reinterpret_cast<std::uint8_t*>(seen.data()) +
+                                                       at * row_bytes());
+                         },
+                     .multiple = multiple};
+    // So many rows are more than a block.
+    const bool fits = multiple < std::size_t{1} << 21;
+    ASSERT_EQ(copy(lists, slot, 4096, &use), fits);
+    EXPECT_EQ(rows, fits ? all : 0);
+    if (!fits) continue;
+    EXPECT_TRUE(right);
+    EXPECT_TRUE(seen == all_);
+    for (std::size_t k = 0; k < lists.size(); ++k)
+      EXPECT_TRUE(copied(k, slot, lists[k].size()) == rows_of(lists[k])) << k;
+  }
 }
 
 TEST_P(RowPasses, FailIfTheFileWasCutShortOrTheyAreStopped) {

@@ -1,11 +1,13 @@
 #include "runtime/run/checkpoint.hpp"
 
 #include <fstream>
+#include <span>
 
 #include <gtest/gtest.h>
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
+#include "runtime/data/row_pass.hpp"
 #include "runtime/run/folder.hpp"
 #include "runtime/run/key_file.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -260,6 +262,36 @@ TEST(Checkpoint, CodesOfDataTellEveryChangeAndItsBlock) {
   EXPECT_NE(data_tag(authenticator, data, tags, "held out"),
             data_tag(authenticator, data, tags, "trained on"));
   EXPECT_NE(Authenticator(key_from_seed(2)).block_tags(data, 1), tags);
+}
+
+/// The codes are those of the bytes that were handed over, or of the file if they were not all.
+TEST(Checkpoint, CodesOfRowsInAFileThatIsReadForAnotherPurposeToo) {
+  const TemporaryFolder folder;
+  const Authenticator authenticator(key_from_seed(1));
+  Dataset data = three_blocks();
+  const std::string tags = authenticator.block_tags(data, 1);
+  std::string bytes(reinterpret_cast<const char*>(data.floats.data()),
+                    data.floats.size() * sizeof(float));
+  write_text(folder / "rows", bytes);
+  data.floats.clear();
+  data.rows = open_rows(folder / "rows", 0, 2 * sizeof(float), 600);
+  EXPECT_EQ(authenticator.block_tags(data, 2), tags);
+  const auto read = [&](bool all) {
+    return authenticator.block_tags(data, 2, [&](const RowUse& use) {
+      EXPECT_EQ(use.multiple, 256u);
+      const std::span rows(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+      use.use(512, rows.subspan(512 * 8));
+      if (all) use.use(0, rows.first(512 * 8));
+      return all;
+    });
+  };
+  EXPECT_EQ(read(true), tags);
+  EXPECT_EQ(read(false), tags);
+  bytes[300 * 8] ^= 1;
+  const std::string other = read(true);
+  for (std::size_t b = 0; b < 3; ++b)
+    EXPECT_EQ(other.substr(16 * b, 16) == tags.substr(16 * b, 16), b != 1) << b;
+  EXPECT_EQ(read(false), tags);
 }
 
 /// The same examples, drawn by other numbers, are other batches.
