@@ -143,21 +143,17 @@ TEST(CudaTexts, BitsDoNotDependOnTheDevice) {
   }
 }
 
-/// imdb-rnn's layers with a GRU.
-constexpr const char* kWholeGru = R"(
-name = "whole-gru"
-loss = "softmax"
-activation = "relu"
-layers = [
-  { type = "embedding", name = "e" },
-  { type = "dense", name = "a", out = 32, per_token = true },
-  { type = "activation" },
-  { type = "gru", name = "r", hidden = 32, bidirectional = true },
-  { type = "dense", name = "b", out = 16 },
-  { type = "activation" },
-  { type = "dense", name = "c", out = "outputs" },
-]
-)";
+/// imdb-rnn's layers with another recurrent one.
+std::string whole_network(const std::string& recurrent) {
+  return "name = 'whole'\nloss = 'softmax'\nactivation = 'relu'\nlayers = [{type = 'embedding', "
+         "name "
+         "= 'e'}, {type = 'dense', name = 'a', out = 32, per_token = true}, {type = 'activation'}, "
+         "{name = 'r', " +
+         recurrent +
+         "}, {type = 'dense', name = 'b', out = 16}, {type = 'activation'}, {type = 'dense', name "
+         "= "
+         "'c', out = 'outputs'}]";
+}
 
 /// A network of texts as one kernel: neither the texts of a block nor the multiprocessors change a
 /// bit, and every text is near what its layers give one by one.
@@ -197,7 +193,11 @@ void expect_same_bits_on_every_device(const Case& c) {
 }
 TEST(CudaTexts, AWholeNetworkGivesTheSameBitsOnEveryDevice) {
   expect_same_bits_on_every_device(cases::kTextCases[0]);
-  expect_same_bits_on_every_device({"whole_gru", kWholeGru, {1, 1, 24}, 2, {50, 100}});
+  for (const char* recurrent :
+       {"type = 'gru', hidden = 32, bidirectional = true", "type = 'lstm', hidden = 64"}) {
+    const std::string model = whole_network(recurrent);
+    expect_same_bits_on_every_device({recurrent, model.c_str(), {1, 1, 24}, 2, {50, 100}});
+  }
 }
 
 /// Half a tile where a layer would leave the other half empty.
