@@ -1,6 +1,7 @@
 // Layers for texts on the CPU and under the emulator.
 #include "kernels/products/sequence_gradient.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/device/cuda/fused.hpp"
 #include "runtime/device/cuda/layer_wise.hpp"
 #include "runtime/methods/registry.hpp"
 #include "tests/runtime/device/text_tensor_tests.hpp"
@@ -162,6 +163,7 @@ void expect_same_bits_on_every_device(const Case& c) {
   const Network net = cases::network_of(c);
   const Dataset data = texts_for(c, 33);
   constexpr std::size_t kKB = 1024;
+  EXPECT_FALSE(cuda::fused_kernels_for(net, {.shared_bytes = 227 * kKB}, Precision::tf32).empty());
   const TestDevice devices[] = {{.seed = 1, .shared_bytes = 227 * kKB, .multiprocessors = 1},
                                 {.seed = 2, .shared_bytes = 99 * kKB, .multiprocessors = 3},
                                 {.seed = 3, .shared_bytes = 227 * kKB, .multiprocessors = 132}};
