@@ -32,9 +32,22 @@ struct ImdbGru {
   static constexpr TextLayers kLayers{100, 32, 32, 2, 16, 2, TextCell::gru};
 };
 
+/// The same layers with one direction of 64 units: 29,138 parameters.
+struct ImdbOneWay {
+  static constexpr TextLayers kLayers{100, 32, 64, 1, 16, 2};
+};
+
 /// Largest number of texts that a thread block processes at once. They are the columns of a matrix
 /// product, of which tensor cores compute 8.
 inline constexpr int kMaxTexts = 8;
+
+/// Returns whether the kernel can have a network. Its steps are written for 32 numbers and for 32
+/// or 64 units, of which each of 8 warps has 8. A thread then holds at most 96 partial derivatives
+/// by the weights of the recurrent layer, and as many sums.
+constexpr bool fits_block(const TextLayers& n) {
+  return n.words == 32 && (n.hidden == 32 || n.hidden == 64) && n.directions * n.hidden <= 64 &&
+         n.columns % 4 == 0 && n.head <= 32 && n.outputs <= 32;
+}
 
 /// Positions of a text's own numbers (states, gradients, loss) in the array of floats that each
 /// text has in shared memory [floats].
@@ -63,16 +76,15 @@ struct TextPlan {
   static constexpr int kHead = kNetwork.head, kOutputs = kNetwork.outputs;
   static constexpr int kStates = kDirections * kHidden;
   static constexpr bool kIsGru = kNetwork.cell == TextCell::gru;
-  /// Number of gates in one direction, four of each unit: i, f, g and o of an LSTM; of a GRU r, z,
-  /// W_n x + b_n and U_n h + b'_n.
+  /// Number of gates in one direction, four of each unit: i, f, g and o of an LSTM; of a GRU
+  /// W_n x + b_n, r, z and U_n h + b'_n.
   static constexpr int kGates = 4 * kHidden;
   static constexpr int kLines = (kIsGru ? 3 : 4) * kHidden;  ///< rows of W and U in one direction
   /// Number of gates of all units in both directions: rows of a matrix product, ordered by
   /// direction, unit and gate.
   static constexpr int kGateRows = kDirections * kGates;
   static constexpr int kLayers = 4;
-  static_assert(kWords == 32 && kHidden == 32, "the steps are written for 32 numbers and units");
-  static_assert(kColumns % 4 == 0 && kHead <= 32 && kOutputs <= 32);
+  static_assert(fits_block(kNetwork));
 
   static constexpr int kThreads = 256, kWarps = 8;
   /// Number of warps per direction: a warp computes 8 units for all texts.
@@ -120,6 +132,9 @@ struct TextPlan {
   static constexpr int kLastBias = kLastWeights + kOutputs * kHead;
   static constexpr int kParameters = kLastBias + kOutputs;
 
+  /// Returns which of the matrices that W and U are made of has the rows of a gate: a GRU's are
+  /// those of r, z and n.
+  static constexpr int gate_line(int gate) { return kIsGru ? (gate + 2) % 3 : gate; }
   /// Returns the index among the parameters of an element of the matrix [W U], in which W, the
   /// weights of the steps' inputs, and U, those of the states, are side by side; -1 where a GRU has
   /// no weight. row: ordered by direction, unit and gate. column: first those of W, then those of
@@ -127,8 +142,8 @@ struct TextPlan {
   static constexpr int gate_parameter(int row, int column) {
     const bool of_inputs = column < kWords;
     const int gate = row % 4;
-    if (kIsGru && gate == (of_inputs ? 3 : 2)) return -1;
-    const int line = (kIsGru && gate == 3 ? 2 : gate) * kHidden + row % kGates / 4;
+    if (kIsGru && gate == (of_inputs ? 3 : 0)) return -1;
+    const int line = gate_line(gate) * kHidden + row % kGates / 4;
     const int first = kRecurrent + row / kGates * kDirection;
     return of_inputs ? first + line * kWords + column
                      : first + kStateWeights + line * kHidden + column - kWords;
@@ -137,7 +152,7 @@ struct TextPlan {
   /// two of r and of z: those of the inputs come first.
   static constexpr int bias_row(int n) {
     const int line = n % kGateBiases / kHidden;
-    const int gate = line < 3 || !kIsGru ? line : line < 5 ? line - 3 : 3;
+    const int gate = !kIsGru ? line : line < 3 ? (line + 1) % 3 : line - 2;
     return n / kGateBiases * kGates + n % kHidden * 4 + gate;
   }
   static constexpr int bias_parameter(int n) {

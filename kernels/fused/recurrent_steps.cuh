@@ -4,6 +4,8 @@
 // units, columns are the texts. So a lane has all gates of one unit of two texts in its own
 // registers. The warps of a direction exchange states, or deltas (gradients of gates'
 // pre-activations), once per step.
+#include <type_traits>
+
 #include "kernels/common/named_barrier.cuh"
 #include "kernels/fused/recurrent_block.cuh"
 #include "kernels/layers/recurrent_math.hpp"
@@ -51,57 +53,37 @@ struct StepLane {
   }
 };
 
-/// A cell's step of one unit. `gates` are the unit's four, in the order of the rows of [W U]: first
-/// their sums, after forward() their values, after backward() the gradients of the sums. `kept`
-/// goes from a step to the next one: c of an LSTM, h of a GRU.
-template <TextCell cell>
-struct CellStep;
+/// A unit's step. `gates`: in the order of the rows of [W U]; before the step forward its sums,
+/// then its values, after the step back the gradients of the sums. `kept` goes from a step to the
+/// next one: c of an LSTM, h of a GRU. P: the kernel's TextPlan, its layout for one network.
+template <class P>
+struct UnitStep {
+  std::conditional_t<P::kIsGru, GruUnit<float>, LstmUnit<float>> unit;
 
-template <>
-struct CellStep<TextCell::lstm> {
+  __device__ __forceinline__ explicit UnitStep(const float (&gates)[4])
+      : unit{gates[0], gates[1], gates[2], gates[3]} {}
+  __device__ __forceinline__ void get(float (&gates)[4]) const {
+    const auto& [a, b, c, d] = unit;
+    gates[0] = a, gates[1] = b, gates[2] = c, gates[3] = d;
+  }
   /// Returns the unit's state h.
-  static __device__ __forceinline__ float forward(float (&gates)[4], float& kept) {
-    LstmUnit<float> u{gates[0], gates[1], gates[2], gates[3]};
-    u.activate();
-    kept = u.state(kept);
-    set(gates, u);
-    return u.output(tanh_of(kept));
+  __device__ __forceinline__ float forward(float& kept) {
+    unit.activate();
+    kept = unit.state(kept);
+    if constexpr (P::kIsGru)
+      return kept;
+    else
+      return unit.output(tanh_of(kept));
   }
-  /// carry: the gradient that goes to the step before without passing the gates; replaced. before:
+  /// Replaces `carry`, the gradient that goes to the step before without passing the gates. before:
   /// what the step before kept.
-  static __device__ __forceinline__ void backward(float (&gates)[4], float dh, float& carry,
-                                                  float before, float kept) {
-    LstmUnit<float> u{gates[0], gates[1], gates[2], gates[3]};
-    u.backward(dh, carry, before, tanh_of(kept));
-    set(gates, u);
-  }
-
- private:
-  static __device__ __forceinline__ void set(float (&gates)[4], const LstmUnit<float>& u) {
-    gates[0] = u.i, gates[1] = u.f, gates[2] = u.g, gates[3] = u.o;
-  }
-};
-
-template <>
-struct CellStep<TextCell::gru> {
-  static __device__ __forceinline__ float forward(float (&gates)[4], float& kept) {
-    GruUnit<float> u{gates[2], gates[0], gates[1], gates[3]};
-    u.activate();
-    kept = u.state(kept);
-    set(gates, u);
-    return kept;
-  }
-  static __device__ __forceinline__ void backward(float (&gates)[4], float dh, float& carry,
-                                                  float before, float /*kept*/) {
-    GruUnit<float> u{gates[2], gates[0], gates[1], gates[3]};
-    carry += dh;
-    u.backward(carry, before);
-    set(gates, u);
-  }
-
- private:
-  static __device__ __forceinline__ void set(float (&gates)[4], const GruUnit<float>& u) {
-    gates[0] = u.r, gates[1] = u.z, gates[2] = u.n, gates[3] = u.product;
+  __device__ __forceinline__ void backward(float dh, float& carry, float before, float kept) {
+    if constexpr (P::kIsGru) {
+      carry += dh;
+      unit.backward(carry, before);
+    } else {
+      unit.backward(dh, carry, before, tanh_of(kept));
+    }
   }
 };
 
@@ -119,9 +101,10 @@ __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>
   const StepLane<P> w(s, t);
   if (!w.has_steps()) return;
   const Lane& l = w.l;
-  // W and U as operands. Tile j has gates 2 j and 2 j + 1. Lane t has summands 8 t .. 8 t + 7, in
-  // the order in which it loads the other operand with one instruction.
-  u32 wx[2][2][4], wh[2][2][4];
+  // W and U as operands. Tile j has gates 2 j and 2 j + 1. Lane t has summands 8 t .. 8 t + 7 of
+  // each 32, in the order in which it loads the other operand with one instruction.
+  constexpr int kParts = P::kHidden / 32;
+  u32 wx[2][2][4], wh[kParts][2][2][4];
   float bias[2][4];
   CUDP_UNROLL for (int j = 0; j < 2; ++j) {
     CUDP_UNROLL for (int half = 0; half < 2; ++half) {
@@ -136,12 +119,11 @@ __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>
         to[1][half + 2] = halves(b.v[2], b.v[3]);
       };
       take(wx[j], 0);
-      take(wh[j], P::kWords);
+      CUDP_UNROLL for (int m = 0; m < kParts; ++m) { take(wh[m][j], P::kWords + 32 * m); }
       const float* const biases =
           args.parameters + P::bias_parameter(w.direction * P::kGateBiases) + w.unit;
-      // A GRU has two biases of r and z, the fourth gate's is the last of the second ones.
-      float b = biases[(P::kIsGru && gate == 3 ? 5 : gate) * P::kHidden];
-      if (P::kIsGru && gate < 2) b += biases[(3 + gate) * P::kHidden];
+      float b = P::kIsGru && gate == 3 ? 0.0f : biases[P::gate_line(gate) * P::kHidden];
+      if (P::kIsGru && gate > 0) b += biases[(2 + gate) * P::kHidden];  // its second biases
       bias[j][2 * half] = b;
       bias[j][2 * half + 1] = b;
     }
@@ -173,11 +155,15 @@ __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>
     multiply(sums, wx, chunk_at(row, 0));
   };
   begin_sums(row_at(0));
-  Chunk h = chunk_at(row_at(0), before + states);
+  Chunk h[kParts];
+  const auto load_states = [&](int row) {
+    CUDP_UNROLL for (int m = 0; m < kParts; ++m) { h[m] = chunk_at(row, before + states + 64 * m); }
+  };
+  load_states(row_at(0));
   float kept[2] = {0.0f, 0.0f};
   u32* const cells = t.cells(w.direction) + thread_number() % P::kStepThreads;
   for (int step = 0; step < w.longest; ++step) {
-    multiply(sums, wh, h);
+    CUDP_UNROLL for (int m = 0; m < kParts; ++m) { multiply(sums, wh[m], h[m]); }
     float gates[2][4];
     CUDP_UNROLL for (int j = 0; j < 2; ++j) {
       CUDP_UNROLL for (int i = 0; i < 4; ++i) { gates[i % 2][2 * j + i / 2] = sums[j][i]; }
@@ -185,14 +171,16 @@ __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>
     const int row = row_at(step + 1);
     begin_sums(row);
     CUDP_UNROLL for (int i = 0; i < 2; ++i) {
-      const float out = CellStep<P::kNetwork.cell>::forward(gates[i], kept[i]);
+      UnitStep<P> unit(gates[i]);
+      const float out = unit.forward(kept[i]);
+      unit.get(gates[i]);
       if (step < w.length[i])
         *reinterpret_cast<std::uint16_t*>(t.row(w.a + i, w.position(i, step) + 1) + states +
                                           2 * w.unit) =
             static_cast<std::uint16_t>(halves(out, 0.0f));
     }
     w.meet();
-    h = chunk_at(row, before + states);
+    load_states(row);
     CUDP_UNROLL for (int i = 0; i < 2; ++i) {
       if (step < w.length[i])
         t.gates(w.a +
@@ -279,9 +267,9 @@ __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P
       CUDP_UNROLL for (int j = 0; j < kSteps / 2; ++j) {
         const Chunk v = *reinterpret_cast<const Chunk*>(read + k % 2 * P::kExchange + 64 * j);
         const u32 first[2] = {v.word[0], v.word[1]}, second[2] = {v.word[2], v.word[3]};
-        clear(product[j]);
-        multiply_add(product[j], back[2 * j], first);
-        multiply_add(product[j], back[2 * j + 1], second);
+        if (j < 4) clear(product[j]);
+        multiply_add(product[j % 4], back[2 * j], first);
+        multiply_add(product[j % 4], back[2 * j + 1], second);
       }
       UnitGates delta[2];
       CUDP_UNROLL for (int i = 0; i < 2; ++i) {
@@ -290,8 +278,9 @@ __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P
                           high_half(word[1])};
         const float more = step == w.length[i] - 1 ? last[i] : 0.0f;
         const float dh = ((product[0][i] + product[1][i]) + (product[2][i] + product[3][i])) + more;
-        CellStep<P::kNetwork.cell>::backward(gates, dh, carry[i], saved[(k + 1) % 4].kept[i],
-                                             saved[k].kept[i]);
+        UnitStep<P> unit(gates);
+        unit.backward(dh, carry[i], saved[(k + 1) % 4].kept[i], saved[k].kept[i]);
+        unit.get(gates);
         delta[i] = rounded(gates);
         delta_at(i, (k + 1) % 2) = delta[i];
         CUDP_UNROLL for (int gate = 0; gate < 4; ++gate) { sum[i][gate] += gates[gate]; }

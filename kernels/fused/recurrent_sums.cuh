@@ -190,7 +190,7 @@ struct TextSums {
       const int gate = Lane().g % 4;
       for_constants<P::kGateNumbers>([&](auto k) {
         constexpr bool of_inputs = 8 * (k / 4 % P::kGateColumns) < P::kWords;
-        if (gate == (of_inputs ? 3 : 2)) d[k] = 0.0f;
+        if (gate == (of_inputs ? 3 : 0)) d[k] = 0.0f;
       });
     }
     for_constants<P::kBiasOwned>([&](auto k) {

@@ -9,5 +9,7 @@ extern template __global__ void recurrent_kernel<TextPlan<ImdbRnn, false>>(Fused
 extern template __global__ void recurrent_kernel<TextPlan<ImdbRnn, true>>(FusedSum);
 extern template __global__ void recurrent_kernel<TextPlan<ImdbGru, false>>(FusedSum);
 extern template __global__ void recurrent_kernel<TextPlan<ImdbGru, true>>(FusedSum);
+extern template __global__ void recurrent_kernel<TextPlan<ImdbOneWay, false>>(FusedSum);
+extern template __global__ void recurrent_kernel<TextPlan<ImdbOneWay, true>>(FusedSum);
 
 }  // namespace cudp::fused::inline CUDP_SIMT

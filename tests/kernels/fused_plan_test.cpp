@@ -10,6 +10,7 @@
 
 #include "kernels/fused/dense_plan.hpp"
 #include "kernels/fused/packed.hpp"
+#include "kernels/fused/recurrent_plan.hpp"
 
 namespace cudp::fused {
 namespace {
@@ -323,6 +324,48 @@ TEST(DensePlan, GivesEachArrayItsOwnPlace) {
     for (const int n : owners) EXPECT_LE(n, 1);
     EXPECT_EQ(d.row % 32, 16);
   }
+}
+
+/// Networks of texts that one kernel can hold: two directions of 32 units or one of 64. What else
+/// there is goes layer by layer.
+static_assert(fits_block(ImdbRnn::kLayers) && fits_block(ImdbGru::kLayers) &&
+              fits_block(ImdbOneWay::kLayers) && fits_block({36, 32, 32, 1, 9, 5}));
+static_assert(!fits_block({100, 32, 64, 2, 16, 2}) && !fits_block({100, 32, 100, 1, 16, 2}) &&
+              !fits_block({100, 32, 33, 1, 16, 2}) && !fits_block({100, 64, 32, 1, 16, 2}) &&
+              !fits_block({99, 32, 32, 1, 16, 2}) && !fits_block({100, 32, 32, 1, 33, 2}) &&
+              !fits_block({100, 32, 32, 1, 16, 33}));
+
+/// Every parameter of a network of texts has one place among the rows and columns of its products,
+/// the biases and the small numbers.
+template <class N>
+void expect_one_place_each(int parameters, int numbers) {
+  using P = TextPlan<N, false>;
+  EXPECT_EQ(P::kParameters, parameters);
+  EXPECT_EQ(P::kNumbers, numbers);
+  std::vector<int> places(static_cast<std::size_t>(P::kParameters), 0);
+  const auto count = [&](int parameter) {
+    if (parameter >= 0) ++places.at(static_cast<std::size_t>(parameter));
+  };
+  for (int row = 0; row < P::kGateRows; ++row)
+    for (int column = 0; column < P::kWords + P::kHidden; ++column)
+      count(P::gate_parameter(row, column));
+  for (int output = 0; output < P::kWords; ++output)
+    for (int column = 0; column < 8 * P::kWordColumns; ++column)
+      count(P::word_parameter(output, column));
+  std::vector<int> biases(static_cast<std::size_t>(P::kGateRows), 0);
+  for (int n = 0; n < P::kBiases; ++n) {
+    count(P::bias_parameter(n));
+    ++biases.at(static_cast<std::size_t>(P::bias_row(n)));
+  }
+  for (int n = 0; n < P::kSmall; ++n) count(P::small_number(n).parameter);
+  EXPECT_EQ(places, std::vector<int>(places.size(), 1));
+  for (std::size_t row = 0; row < biases.size(); ++row)  // a GRU's r and z have two
+    EXPECT_EQ(biases[row], P::kIsGru && (row % 4 == 1 || row % 4 == 2) ? 2 : 1) << row;
+}
+TEST(FusedPlan, ParametersOfTextsHaveOnePlaceEach) {
+  expect_one_place_each<ImdbRnn>(20'946, 86);
+  expect_one_place_each<ImdbGru>(16'978, 87);
+  expect_one_place_each<ImdbOneWay>(29'138, 118);
 }
 
 }  // namespace

@@ -183,8 +183,11 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
     // with a text's gradient, few of 255.
     const bool may_spill = name.find("fused_kernel<") != std::string::npos ||
                            name.find("TextPlan<") != std::string::npos;
-    EXPECT_LE(u.spilled, may_spill ? 256 : 0) << name;
-    EXPECT_LE(u.stack, may_spill ? 64 : 0) << name;
+    // Of 64 units in one direction, 62 sums do not fit, which are read and written once a text.
+    const bool may_spill_sums =
+        name.find("TextPlan<") != std::string::npos && name.find("OneWay") != std::string::npos;
+    EXPECT_LE(u.spilled, may_spill_sums ? 1024 : may_spill ? 256 : 0) << name;
+    EXPECT_LE(u.stack, may_spill_sums ? 256 : may_spill ? 64 : 0) << name;
     ASSERT_GT(u.registers, 0) << name;
     const Stated& s = stated_for(name);
     EXPECT_GE(blocks_by_registers(u.registers, s.threads), s.blocks)
@@ -197,7 +200,7 @@ TEST_P(KernelReport, NothingSpillsAndOccupancyIsAsStated) {
   EXPECT_EQ(linear, 5);
   EXPECT_EQ(tensor, 13);
   EXPECT_EQ(patch, 8);
-  EXPECT_EQ(texts, 29);
+  EXPECT_EQ(texts, 31);
 }
 INSTANTIATE_TEST_SUITE_P(All, KernelReport, testing::Values("sm_80", "sm_89", "sm_90", "sm_100"),
                          [](const auto& info) { return std::string(info.param); });

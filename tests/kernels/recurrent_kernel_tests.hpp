@@ -33,13 +33,14 @@ std::string text_model(const std::string& recurrent, int head) {
 }
 const std::string kGruLayers =
     text_model("{type = 'gru', name = 'r', hidden = 32, bidirectional = true}", 16);
+const std::string kWideLayers = text_model("{type = 'lstm', name = 'r', hidden = 64}", 16);
 const std::string kOneWayLayers = text_model("{type = 'lstm', name = 'r', hidden = 32}", 9);
-const std::string kOneWayGruLayers = text_model("{type = 'gru', name = 'r', hidden = 32}", 9);
+const std::string kOneWayGruLayers = text_model("{type = 'gru', name = 'r', hidden = 64}", 9);
 struct OneWay {
   static constexpr fused::TextLayers kLayers{36, 32, 32, 1, 9, 5};
 };
 struct OneWayGru {
-  static constexpr fused::TextLayers kLayers{36, 32, 32, 1, 9, 5, fused::TextCell::gru};
+  static constexpr fused::TextLayers kLayers{36, 32, 64, 1, 9, 5, fused::TextCell::gru};
 };
 
 /// An instance of the kernel, for one network and length of texts.
@@ -67,6 +68,7 @@ const cases::Case kImdbRnn{"imdb_rnn", "imdb-rnn", {1, 1, 21}, 2, {50, 100}};
 const cases::Case kLongTexts{"long", "imdb-rnn", {1, 1, 97}, 2, {50, 100}};
 const cases::Case kGru{"gru", kGruLayers.c_str(), {1, 1, 21}, 2, {50, 100}};
 const cases::Case kLongGru{"long_gru", kGruLayers.c_str(), {1, 1, 97}, 2, {50, 100}};
+const cases::Case kWide{"wide", kWideLayers.c_str(), {1, 1, 21}, 2, {50, 100}};
 const cases::Case kOneWayTexts{"one_way", kOneWayLayers.c_str(), {1, 1, 21}, 5, {50, 36}};
 const cases::Case kOneWayGru{"one_way_gru", kOneWayGruLayers.c_str(), {1, 1, 21}, 5, {50, 36}};
 
@@ -230,6 +232,7 @@ class TextStep : public CudaKernel {
 TEST_F(TextStep, GivesTheGradientOfOneText) {
   expect_gradients(text_instance<fused::ImdbRnn>(kImdbRnn), {0, 1, 2, 3, 4, 5});
   expect_gradients(text_instance<fused::ImdbGru>(kGru), {0, 1, 2, 3, 4, 5});
+  expect_gradients(text_instance<fused::ImdbOneWay>(kWide), {0, 1, 2, 3, 4, 5});
   expect_gradients(text_instance<OneWay>(kOneWayTexts), {0, 1, 3});
   expect_gradients(text_instance<OneWayGru>(kOneWayGru), {0, 1, 3});
 }
@@ -282,7 +285,8 @@ TEST_F(TextStep, AKinkSeesTheSumsOfFloat32) {
 TEST_F(TextStep, ATextGivesTheSameBitsInEveryPlace) {
   for (const TextInstance& t :
        {text_instance<fused::ImdbRnn>(kImdbRnn), text_instance<fused::ImdbGru>(kGru),
-        text_instance<OneWay>(kOneWayTexts), text_instance<OneWayGru>(kOneWayGru)}) {
+        text_instance<fused::ImdbOneWay>(kWide), text_instance<OneWay>(kOneWayTexts),
+        text_instance<OneWayGru>(kOneWayGru)}) {
     use(t);
     constexpr std::uint32_t kTexts = 10;
     for (const float value : {kNan, 1e5f, std::numeric_limits<float>::infinity()}) {
@@ -378,6 +382,7 @@ void TextStep::expect_norms_logits_and_transforms(const cases::Case& network) {
 TEST_F(TextStep, NormsLogitsAndTransforms) {
   expect_norms_logits_and_transforms<fused::ImdbRnn>(kImdbRnn);
   expect_norms_logits_and_transforms<fused::ImdbGru>(kGru);
+  expect_norms_logits_and_transforms<fused::ImdbOneWay>(kWide);
 }
 
 /// Accepted candidates add their direction, as the norm and their second word say.
@@ -420,6 +425,7 @@ void TextStep::expect_accepted(const TextInstance& t) {
 TEST_F(TextStep, AcceptsCandidates) {
   expect_accepted(text_instance<fused::ImdbRnn>(kImdbRnn));
   expect_accepted(text_instance<fused::ImdbGru>(kGru));
+  expect_accepted(text_instance<fused::ImdbOneWay>(kWide));
 }
 
 }  // namespace

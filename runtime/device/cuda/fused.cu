@@ -178,6 +178,8 @@ std::vector<FusedKernel> kernels_for(const Network& net, const DeviceLimits& lim
     kernels = text_kernels_of<fused::ImdbRnn, transforms>(net, limits, precision);
   if (kernels.empty())
     kernels = text_kernels_of<fused::ImdbGru, transforms>(net, limits, precision);
+  if (kernels.empty())
+    kernels = text_kernels_of<fused::ImdbOneWay, transforms>(net, limits, precision);
   return kernels.empty() ? dense_kernels_for(net, limits, transforms) : kernels;
 }
 

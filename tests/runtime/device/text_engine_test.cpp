@@ -1,6 +1,7 @@
 // Layers for texts on the CPU and under the emulator.
 #include "kernels/products/sequence_gradient.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/device/cuda/fused.hpp"
 #include "runtime/device/cuda/layer_wise.hpp"
 #include "runtime/methods/registry.hpp"
 #include "tests/runtime/device/text_tensor_tests.hpp"
@@ -143,21 +144,17 @@ TEST(CudaTexts, BitsDoNotDependOnTheDevice) {
   }
 }
 
-/// imdb-rnn's layers with a GRU.
-constexpr const char* kWholeGru = R"(
-name = "whole-gru"
-loss = "softmax"
-activation = "relu"
-layers = [
-  { type = "embedding", name = "e" },
-  { type = "dense", name = "a", out = 32, per_token = true },
-  { type = "activation" },
-  { type = "gru", name = "r", hidden = 32, bidirectional = true },
-  { type = "dense", name = "b", out = 16 },
-  { type = "activation" },
-  { type = "dense", name = "c", out = "outputs" },
-]
-)";
+/// imdb-rnn's layers with another recurrent one.
+std::string whole_network(const std::string& recurrent) {
+  return "name = 'whole'\nloss = 'softmax'\nactivation = 'relu'\nlayers = [{type = 'embedding', "
+         "name "
+         "= 'e'}, {type = 'dense', name = 'a', out = 32, per_token = true}, {type = 'activation'}, "
+         "{name = 'r', " +
+         recurrent +
+         "}, {type = 'dense', name = 'b', out = 16}, {type = 'activation'}, {type = 'dense', name "
+         "= "
+         "'c', out = 'outputs'}]";
+}
 
 /// A network of texts as one kernel: neither the texts of a block nor the multiprocessors change a
 /// bit, and every text is near what its layers give one by one.
@@ -166,6 +163,7 @@ void expect_same_bits_on_every_device(const Case& c) {
   const Network net = cases::network_of(c);
   const Dataset data = texts_for(c, 33);
   constexpr std::size_t kKB = 1024;
+  EXPECT_FALSE(cuda::fused_kernels_for(net, {.shared_bytes = 227 * kKB}, Precision::tf32).empty());
   const TestDevice devices[] = {{.seed = 1, .shared_bytes = 227 * kKB, .multiprocessors = 1},
                                 {.seed = 2, .shared_bytes = 99 * kKB, .multiprocessors = 3},
                                 {.seed = 3, .shared_bytes = 227 * kKB, .multiprocessors = 132}};
@@ -197,7 +195,11 @@ void expect_same_bits_on_every_device(const Case& c) {
 }
 TEST(CudaTexts, AWholeNetworkGivesTheSameBitsOnEveryDevice) {
   expect_same_bits_on_every_device(cases::kTextCases[0]);
-  expect_same_bits_on_every_device({"whole_gru", kWholeGru, {1, 1, 24}, 2, {50, 100}});
+  for (const char* recurrent :
+       {"type = 'gru', hidden = 32, bidirectional = true", "type = 'lstm', hidden = 64"}) {
+    const std::string model = whole_network(recurrent);
+    expect_same_bits_on_every_device({recurrent, model.c_str(), {1, 1, 24}, 2, {50, 100}});
+  }
 }
 
 /// Half a tile where a layer would leave the other half empty.
