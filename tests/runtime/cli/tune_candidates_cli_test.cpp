@@ -90,6 +90,22 @@ TEST_F(TuneCandidatesCli, AdaptiveMethodsAreCountedByTheirFilters) {
   EXPECT_EQ(mixed["tuning"]["spending"].size(), 2u);
 }
 
+/// The first budget that is tried, half of epsilon, is too small for dpis. The rows are still in
+/// memory for the next one.
+TEST_F(TuneCandidatesCli, ABudgetThatIsTooSmallForACandidateIsEnlarged) {
+  const Arguments grid = args("--method dpis --clip 0.1,1 --batch 64 --steps 12");
+  const Finished f = run_cudp(folder_, tune_public("0.6", grid));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_LE(json("release/privacy.json")["epsilon"].get<double>(), 0.6);
+  EXPECT_GT(json("release/privacy.json")["training_epsilon"].get<double>(), 0.3);
+  // No budget is enough.
+  std::filesystem::remove_all(out());
+  const Finished none = run_cudp(folder_, tune_public("0.001", grid));
+  EXPECT_EQ(none.exit, 3) << none.err;
+  EXPECT_NE(none.err.find("sigma: none from"), std::string::npos) << none.err;
+  EXPECT_FALSE(std::filesystem::exists(out()));
+}
+
 /// Each training has features of the images, whether this process computed them (on the CPU) or
 /// each training does (where the device is chosen by itself).
 TEST_F(TuneCandidatesCli, TrainsOnFeatures) {
