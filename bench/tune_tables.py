@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What `cudp tune` gains or loses, beside settings that were not tuned and those of its own grid.
 
-    bench/tune_tables.py --program build/cudp --data DATA --work FOLDER --out FILE [--only patients,mnist] [--table]
+    bench/tune_tables.py --program build/cudp --data DATA --work FOLDER --out FILE [--only patients,mnist-cnn] [--table]
 
 - patients, shares: tables of bench/generate_table.py (seed 1; 20,000 rows, 3.5 and 30 % positive). `tune`
   has epsilon 1 at delta 1e-6 for everything, a private row count, and scores its default grid on private
@@ -11,6 +11,8 @@
 - mnist: DATA/mnist, the preset mnist-hf with MNIST_EPOCHS epochs (the preset has 25, and other settings that
   were tuned outside of epsilon), epsilon 3 at delta 1e-5. The test images are public and score the
   candidates, so that the accuracy of the chosen one is that of a maximum.
+- mnist-cnn: the same with the preset mnist-cnn. `defaults` is the preset as it stands, with its 40 epochs.
+  Tuning and grid have CNN_EPOCHS epochs; the grid has the preset's own rate and clipping norm as a candidate.
 
 Seeds are SEEDS (patients, shares) and MNIST_SEEDS. FILE has one JSON line a training or tuning; what it
 has is not run again. --table prints the means and standard deviations of FILE.
@@ -27,9 +29,11 @@ import sys
 SEEDS = range(1, 11)
 MNIST_SEEDS = range(1, 6)
 MNIST_EPOCHS = 8
+CNN_EPOCHS = 8
 TABLES = {"patients": "0.035", "shares": "0.3"}
 TABLE_GRID = {"clip": ["0.1", "0.5", "2"], "schedule": ["constant", "cosine"]}
 MNIST_GRID = {"lr": ["1", "4", "16"], "clip": ["0.1", "0.4"]}
+CNN_GRID = {"lr": ["0.1", "0.5", "2"], "clip": ["0.1", "0.4"]}
 # Expected number of trainings of a tuning.
 RUNS, MNIST_RUNS = 10, 5
 
@@ -93,27 +97,27 @@ class Bench:
             for cell in cells(TABLE_GRID):
                 self.measure(name, "grid", seed, ["train", *data, *flags_of(cell)], figures, cell)
 
-    def mnist(self):
-        data = ["--preset", "mnist-hf", "--data-dir", self.args.data, "--epochs", MNIST_EPOCHS,
-                "--epsilon", "3", "--delta", "1e-5", "--threads", "1"]
+    def mnist(self, name, preset, grid, epochs, default_epochs):
+        data = ["--preset", preset, "--data-dir", self.args.data, "--epsilon", "3", "--delta", "1e-5",
+                "--threads", "1"]
 
         def figures(_, result):
             return {"accuracy": result["test_accuracy"] if "test_accuracy" in result else float(result["score"])}
 
         for seed in MNIST_SEEDS:
-            self.measure("mnist", "defaults", seed, ["train", *data], figures)
-            self.measure("mnist", "tune", seed,
-                         ["tune", *data, "--runs", MNIST_RUNS,
-                          *[word for key, values in MNIST_GRID.items() for word in (f"--{key}", ",".join(values))]],
+            self.measure(name, "defaults", seed, ["train", *data, "--epochs", default_epochs], figures)
+            self.measure(name, "tune", seed,
+                         ["tune", *data, "--epochs", epochs, "--runs", MNIST_RUNS,
+                          *[word for key, values in grid.items() for word in (f"--{key}", ",".join(values))]],
                          figures)
-            for cell in cells(MNIST_GRID):
-                self.measure("mnist", "grid", seed, ["train", *data, *flags_of(cell)], figures, cell)
+            for cell in cells(grid):
+                self.measure(name, "grid", seed, ["train", *data, "--epochs", epochs, *flags_of(cell)], figures, cell)
 
     def print_table(self):
         print("| data | measure | seeds | tuned, all in epsilon | untuned | grid: worst | grid: median | grid: best |")
         print("|---|---|---|---|---|---|---|---|")
         for data, measure in (("patients", "auc"), ("patients", "accuracy"), ("shares", "auc"),
-                              ("shares", "accuracy"), ("mnist", "accuracy")):
+                              ("shares", "accuracy"), ("mnist", "accuracy"), ("mnist-cnn", "accuracy")):
             rows = [r for r in self.rows if r["data"] == data]
 
             def text(chosen):
@@ -140,11 +144,16 @@ def main():
     parser.add_argument("--data", default="data")
     parser.add_argument("--work", default="tune_work")
     parser.add_argument("--out", default="bench/results/tune.jsonl")
-    parser.add_argument("--only", default="patients,shares,mnist")
+    parser.add_argument("--only", default="patients,shares,mnist,mnist-cnn")
     parser.add_argument("--table", action="store_true", help="print the table of FILE; run nothing")
     bench = Bench(parser.parse_args())
     for part in [] if bench.args.table else bench.args.only.split(","):
-        bench.mnist() if part == "mnist" else bench.table(part)
+        if part == "mnist":
+            bench.mnist(part, "mnist-hf", MNIST_GRID, MNIST_EPOCHS, MNIST_EPOCHS)
+        elif part == "mnist-cnn":
+            bench.mnist(part, "mnist-cnn", CNN_GRID, CNN_EPOCHS, 40)
+        else:
+            bench.table(part)
     bench.print_table()
 
 

@@ -106,11 +106,18 @@ std::string noise_text(const PlannedSpending& s) {
 /// than half of `spread`, the difference in accuracy that is expected between candidates.
 void add_score_error(const Tune& tune, double spread, Answer& a) {
   const auto rows = tune.public_test_rows();
+  const auto add_spread = [&] {
+    a.rows.emplace_back(
+        "expected spread",
+        fmt::format("{:.2g} % between candidates (--expected-spread)", 100.0 * spread));
+  };
+  a.json["expected_spread"] = spread;
   if (rows) {
     const double error = 0.5 / std::sqrt(static_cast<double>(std::max<std::size_t>(*rows, 1)));
     a.json["standard_error_of_a_score"] = error;
     a.rows.emplace_back("a score's error",
                         fmt::format("at most {:.2g} % on {} public rows", 100.0 * error, *rows));
+    add_spread();
     if (error > 0.5 * spread)
       a.rows.emplace_back("advice", "fewer candidates: these rows tell few of them apart");
     return;
@@ -133,9 +140,7 @@ void add_score_error(const Tune& tune, double spread, Answer& a) {
   a.rows.emplace_back("a score's error",
                       fmt::format("{:.2g} % with 300 held-out rows, {:.2g} % with 3,000",
                                   100.0 * error_of(300.0), 100.0 * error_of(3000.0)));
-  a.rows.emplace_back(
-      "expected spread",
-      fmt::format("{:.2g} % between candidates (--expected-spread)", 100.0 * spread));
+  add_spread();
   a.rows.emplace_back(
       "advice",
       fmt::format("with fewer than {:.0f} held-out rows, give fewer candidates, or public "

@@ -316,7 +316,8 @@ privacy::Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint6
   sums.accountant = privacy::bound_name(bound);
   sums.epsilon_lower = bound.epsilon_lower;
   sums.loss_interval = bound.interval;
-  sums.order = bound.order;
+  // Without a release yet, the bound has no order.
+  sums.order = plan_.order > 0.0 ? plan_.order : bound.order;
   sums.sampling = sampling();
   sums.q = plan_.sampling_rate();
   sums.sampling_threshold = plan_.sampling_threshold;

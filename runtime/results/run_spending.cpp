@@ -68,7 +68,8 @@ privacy::RunSpending spending_of(const nlohmann::json& certificate,
   if (certificate.contains("filter"))
     return {.run = privacy::ZcdpFilteredRun{certificate["filter"].at("rho").get<double>()},
             .failure = stated.failure};
-  if (stated.order_fixed && !stated.split) {
+  // Before its first release such a run counts with its promise.
+  if (stated.order_fixed && !stated.split && !stated.releases.empty()) {
     const privacy::Filter filter(
         privacy::renyi_budget(stated.order, stated.epsilon, stated.delta - stated.failure));
     return {.run = privacy::RenyiFilteredRun{stated.order, filter.limit()},

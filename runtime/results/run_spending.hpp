@@ -16,8 +16,8 @@ privacy::RunSpending spending_of(const nlohmann::json& certificate,
                                  const verify::StatedNumbers& stated, const std::string& source);
 
 /// Returns the privacy cost of a training without the cost of releasing a noisy number of its
-/// examples. stated: the numbers in the training's certificate, which must state how the budget was
-/// divided between that release and the training.
+/// examples, if it releases one. stated: the numbers in the training's certificate, which must
+/// state how the budget was divided between that release and the training.
 privacy::RunSpending spending_given_count(const verify::StatedNumbers& stated);
 
 }  // namespace cudp

@@ -57,6 +57,25 @@ std::optional<double> largest(const SweptCell& cell, double RunResult::*member) 
   return most;
 }
 
+/// Returns how many runs a cell has, and the state of those whose results the table does not have:
+/// "2 runs", "1 run, not for release", "1 of 3 runs; 1 missing, 1 not for release".
+std::string runs_text(const SweptCell& cell) {
+  const auto runs = [](std::size_t n) { return fmt::format("{} run{}", n, n == 1 ? "" : "s"); };
+  const std::size_t all = cell.runs.size(), done = finished(cell);
+  std::map<std::string, std::size_t> others;  // by status
+  for (const SweptRun& run : cell.runs)
+    if (!run.result) ++others[run.status];
+  if (others.empty()) return runs(all);
+  if (others.size() == 1 && done == 0) return runs(all) + ", " + others.begin()->first;
+  std::string text = fmt::format("{} of {}", done, runs(all));
+  const char* separator = "; ";
+  for (const auto& [status, count] : others) {
+    text += fmt::format("{}{} {}", separator, count, status);
+    separator = ", ";
+  }
+  return text;
+}
+
 std::string optional_number(const std::optional<double>& x) { return x ? privacy::number(*x) : ""; }
 
 }  // namespace
@@ -123,9 +142,7 @@ std::vector<std::pair<std::string, std::string>> rows_of(const SweepTable& table
         text += ", ";
       }
     }
-    const std::size_t done = finished(cell);
-    text += done == cell.runs.size() ? fmt::format("{} run{}", done, done == 1 ? "" : "s")
-                                     : fmt::format("{} of {} runs", done, cell.runs.size());
+    text += runs_text(cell);
     rows.emplace_back(name.empty() ? "all runs" : name, text);
   }
   return rows;

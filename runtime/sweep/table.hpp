@@ -14,7 +14,8 @@ namespace cudp {
 /// A run of a sweep, finished or not.
 struct SweptRun {
   std::string folder;  ///< path, relative to the sweep's folder
-  std::string status;  ///< finished, refused or missing
+  /// "finished", "refused" or "missing"; in the part that may be published also "not for release".
+  std::string status;
   std::optional<RunResult> result;
 };
 
@@ -56,9 +57,9 @@ std::vector<SweptFigure> figures_of(const SweepTable& table);
 /// does not have this metric.
 std::optional<double> figure_of(const RunResult& result, const std::string& key);
 
-/// Returns rows for the user, one per combination of settings: the settings, and "mean +-
-/// deviation" of a metric over the runs with these settings. The metric is the first one of
-/// figures_of().
+/// Returns rows for the user, one per combination of settings: the settings, "mean +- deviation" of
+/// a metric over the runs with these settings, the number of these runs, and how many of them have
+/// no result in the table, with their status. The metric is the first one of figures_of().
 std::vector<std::pair<std::string, std::string>> rows_of(const SweepTable& table);
 
 std::string cells_csv(const SweepTable& table);  ///< a line per cell, with mean and deviation

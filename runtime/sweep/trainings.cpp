@@ -48,12 +48,25 @@ PlannedSpending from_json(const PlanJson& j) {
           .data_tag = j["data"]};
 }
 
-/// Moves the data of a prepared training back into the memory that trainings share. They have been
-/// converted to features, and are marked so that the next training does not convert them again.
-void take_back(LoadedData& loaded, Experiment& e) {
-  loaded.data = std::move(e.data);
-  loaded.has_features = true;
-}
+/// Moves the data of a prepared training back into the memory that trainings share, when the object
+/// is destroyed. The data have been converted to features, and are marked so that the next training
+/// does not convert them again.
+class TakesBack {
+ public:
+  /// loaded: null if the data are not shared.
+  TakesBack(LoadedData* loaded, Experiment& e) : loaded_(loaded), e_(e) {}
+  ~TakesBack() {
+    if (loaded_ == nullptr) return;
+    loaded_->data = std::move(e_.data);
+    loaded_->has_features = true;
+  }
+  TakesBack(const TakesBack&) = delete;
+  TakesBack& operator=(const TakesBack&) = delete;
+
+ private:
+  LoadedData* loaded_;
+  Experiment& e_;
+};
 
 /// Returns the public properties of the data of a training with this config. Reads them in this
 /// process, not in a child process.
@@ -62,13 +75,12 @@ DataFacts facts_here(const TrainConfig& asked, const SharedData& data) {
   const std::shared_ptr<LoadedData> loaded = data.of(asked);
   Experiment e =
       prepare(data.with_shared_data(asked, true), silent, "", asked.of<KeysInUse>().split_key);
-  DataFacts facts{.name = e.data.name,
-                  .schema = e.data.schema ? schema_toml(*e.data.schema) : std::string(),
-                  .unit = unit_name(e.data),
-                  .unit_rows = e.data.unit_rows,
-                  .protected_unit = protected_unit(e.data)};
-  if (loaded != nullptr) take_back(*loaded, e);
-  return facts;
+  const TakesBack back(loaded.get(), e);
+  return DataFacts{.name = e.data.name,
+                   .schema = e.data.schema ? schema_toml(*e.data.schema) : std::string(),
+                   .unit = unit_name(e.data),
+                   .unit_rows = e.data.unit_rows,
+                   .protected_unit = protected_unit(e.data)};
 }
 
 /// Returns an authentication code of the test rows on which the trainings of a tuning are scored.
@@ -92,6 +104,8 @@ std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
     // The first run's warnings and notes stand for those of all.
     Experiment e = prepare(data.with_shared_data(asked, true), all.empty() ? reporter : silent, "",
                            asked.of<KeysInUse>().split_key);
+    // Also if the budget is too small: a tuning then plans again, with a larger one.
+    const TakesBack back(loaded.get(), e);
     std::string tag;
     if (const auto& key = asked.of<KeysInUse>().key)
       tag = data_tag_of(e, key->key()) + scored_tag_of(e, key->key());
@@ -100,7 +114,6 @@ std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
                    .delta = f.delta,
                    .certificate = f.plan ? privacy::to_text(*f.plan) : "",
                    .data_tag = std::move(tag)});
-    if (loaded != nullptr) take_back(*loaded, e);
   }
   return all;
 }

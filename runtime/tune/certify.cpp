@@ -29,8 +29,9 @@ privacy::RunSpending spending_of_training(const PlannedSpending& s, double epsil
   if (s.certificate.empty()) return whole;
   const auto json = nlohmann::json::parse(s.certificate);
   const verify::StatedNumbers numbers = verify::read_stated_numbers(s.certificate);
-  if (numbers.split) return spending_given_count(numbers);
-  if (numbers.releases.empty() && !json.contains("filter") && !numbers.order_fixed) return whole;
+  // A filter that adds divergences of one order admits the releases of dpis.
+  if (numbers.split || numbers.order_fixed) return spending_given_count(numbers);
+  if (numbers.releases.empty() && !json.contains("filter")) return whole;
   privacy::RunSpending spending = spending_of(json, numbers, "a candidate");
   // Random allocation has no Renyi divergence, and its privacy loss takes long at many epsilons.
   const bool has_curves =

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/cli/run_certificate.hpp"
+#include "runtime/sweep/table.hpp"
 #include "tests/support/args.hpp"
 #include "tests/support/cudp_process.hpp"
 
@@ -173,6 +174,34 @@ TEST_F(SweepCli, ExactFiguresOfPrivateRowsStayPrivate) {
   EXPECT_FALSE(fs::exists(out() + "/release/sweep.png"));
   // Each run has counted its rows with noise of its own.
   EXPECT_NE(certificate("001")["noisy_values"], certificate("002")["noisy_values"]);
+}
+
+TEST_F(SweepCli, ItsTableSaysWhyARunHasNoResult) {
+  const Finished f = run_cudp(
+      folder_, sweep({"--epsilon", "1,3", "--seed", "1", "--test-data-is-public", "--out", out()}));
+  ASSERT_EQ(f.exit, 0) << f.err;
+  EXPECT_NE(f.out.find("1 run, not for release\n"), std::string::npos) << f.out;
+  EXPECT_EQ(f.out.find("accuracy"), std::string::npos) << f.out;
+  EXPECT_NE(text("release/runs.csv").find("not for release"), std::string::npos);
+
+  const SweptRun missing{.folder = "runs/001", .status = "missing", .result = std::nullopt};
+  SweptRun finished{.folder = "runs/002", .status = "finished", .result = RunResult{}};
+  finished.result->for_release = true;
+  SweptRun secret = finished;
+  secret.result->for_release = false;
+  const auto text_of = [](const std::vector<SweptRun>& runs) {
+    SweepTable table;
+    table.keys = {"lr"};
+    table.cells = {{.settings = {"1"}, .runs = runs}};
+    return rows_of(released_part(table)).front().second;
+  };
+  EXPECT_EQ(text_of({finished}), "1 run");
+  EXPECT_EQ(text_of({finished, finished}), "2 runs");
+  EXPECT_EQ(text_of({secret, secret}), "2 runs, not for release");
+  EXPECT_EQ(text_of({missing}), "1 run, missing");
+  EXPECT_EQ(text_of({finished, secret}), "1 of 2 runs; 1 not for release");
+  EXPECT_EQ(text_of({missing, finished, secret}), "1 of 3 runs; 1 missing, 1 not for release");
+  EXPECT_EQ(text_of({missing, secret}), "0 of 2 runs; 1 missing, 1 not for release");
 }
 
 TEST_F(SweepCli, MethodsThatChooseTheirReleasesCountByTheirPromises) {

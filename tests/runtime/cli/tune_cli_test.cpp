@@ -308,6 +308,7 @@ TEST_F(TuneCli, ADryRunWritesNothing) {
   EXPECT_FALSE(fs::exists(out()));
   EXPECT_NEAR(plan["expected_steps"].get<double>(), 2.0 * 12.0, 1e-6);
   EXPECT_GT(plan["expected_seconds"].get<double>(), 0.0);
+  EXPECT_EQ(plan["expected_spread"], 0.02);
   // A smaller expected spread needs more held-out rows.
   const auto rows = [&](const char* spread) {
     const Finished held =
