@@ -52,6 +52,7 @@ inline std::vector<Way> ways() {
       {"adaptive",
        {.draw = few, .contribution = ClippedGradient{}, .step_size = StepSizeSettings{}}},
       {"transformed", {.draw = few, .contribution = TransformedGradient{}}},
+      {"allocated", {.draw = Allocation{85}, .contribution = ClippedGradient{}, .optimizer = adam}},
       {"accepted",
        {.draw = Candidates{{.clip = 1.0, .multiple = 3.0, .min_norm = 0.2, .rate = 0.02}},
         .contribution = AcceptedDirection{}}},
