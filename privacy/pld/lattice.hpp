@@ -47,10 +47,11 @@ Lattice lattice_below(const DiscretePld& pld, double interval, double negligible
 /// E[e^(tilt L)], L the loss: a measure of the error that the interval causes.
 class AddedLogSum {
  public:
-  /// atoms: the distribution of the loss. They must outlive this object.
-  AddedLogSum(std::span<const Atom> atoms, double tilt);
-  /// Returns the sum for this interval.
-  double at(double interval) const;
+  /// atoms: the distribution of the loss. They must outlive this object. log_sum: log E[e^(tilt
+  /// L)].
+  AddedLogSum(const LoggedAtoms& atoms, double tilt, double log_sum);
+  /// Returns what rounding to this interval adds, or a part of it that is larger than `enough`.
+  double at(double interval, double enough) const;
 
  private:
   std::span<const Atom> atoms_;
