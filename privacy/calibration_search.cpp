@@ -81,10 +81,13 @@ class Search {
         if (good_is_confirmed) break;
         v = good;  // the other direction was not computed there
         g = confirmed(v, -infinity);
-        good_is_confirmed = true;
-        if (g <= 0.0) break;
+        good_is_confirmed = g <= 0.0;
+        if (good_is_confirmed) break;
+        // Restarts from here. The slope between two directions means nothing.
         bad = v;
         good = safe - toward_greedy;
+        derivative = toward_greedy;
+        last_g = infinity;
       }
       if (std::isfinite(last_g) && std::isfinite(g) && v != last_v &&
           (g - last_g) / (v - last_v) * derivative > 0.0)
@@ -110,7 +113,8 @@ class Search {
       }
       v = next;
     }
-    if (!good_is_confirmed && confirmed(good, excess_.fine(good)) > 0.0)
+    const bool is_known = (good - safe) * toward_greedy >= 0.0;
+    if (!is_known || (!good_is_confirmed && confirmed(good, excess_.fine(good)) > 0.0))
       throw std::domain_error(std::string(unknown_.what) + ": the search does not converge");
     return value_of(good);
   }
