@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "privacy/math/boundary.hpp"
+#include "privacy/calibration_search.hpp"
 #include "privacy/math/constants.hpp"
 #include "privacy/rdp/conversion.hpp"
 #include "privacy/rdp/gaussian.hpp"
@@ -17,16 +17,6 @@
 namespace cudp::privacy {
 namespace {
 
-/// Tolerances of a Solver's search for the value at which epsilon just fits the budget. The search
-/// stops at a value whose log(epsilon) is below log(budget's epsilon) by at most `epsilon`;
-/// Newton's steps aim at the difference `aim`, so that they end on the side that fits. It also
-/// stops if a value that fits and one that does not are at a relative distance of at most `value`.
-/// move: smallest relative step between whole numbers.
-struct Tolerance {
-  double epsilon, aim;
-  double value, move;
-  double exact;  ///< whole numbers below this number are found exactly
-};
 constexpr Tolerance usual{.epsilon = 1e-5, .aim = 3e-6, .value = 1e-6, .move = 5e-7, .exact = 1e6};
 /// Tolerance if epsilon follows from Renyi divergences at given orders. Such divergences are exact
 /// except for a few rounding errors, so the tolerance is small.
@@ -40,22 +30,8 @@ bool lists_orders(const Composition& composition, const AccountantOptions& optio
   return options.kind == AccountantKind::rdp && !options.orders.empty() && composition.group == 1;
 }
 
-/// Description of the number that a Solver searches, e.g. the noise multiplier: its name (what), a
-/// first guess, and the ends of the search. safe_end: the end at which least privacy is spent; if
-/// the budget does not suffice there, it suffices nowhere. greedy_end: the end at which most is
-/// spent. The search is on a logarithmic scale.
-struct Unknown {
-  const char* what = "";
-  double guess = 1.0;
-  double safe_end = 0.0, greedy_end = 0.0;
-  bool whole = false;  ///< whether only whole numbers are allowed
-};
-
-/// Finds the value x of one unknown with which a composition just stays within its budget (epsilon,
-/// delta). The search is for a zero of g(v) = log(epsilon at x / budget's epsilon), v = log x; x
-/// fits if g(v) <= 0. First an accountant with a coarse grid finds two values around the zero, and
-/// the slope of g. Then Newton's steps use the usual grid; they stay between `good`, a v that fits,
-/// and `bad`, one that does not.
+/// Finds the value of one unknown with which a composition just stays within its budget (epsilon,
+/// delta): gives search_fitting_value() the bounds of an accountant.
 class Solver {
  public:
   Solver(const Composition& before, const AccountantOptions& options,
@@ -66,8 +42,7 @@ class Solver {
         releases_at_(std::move(releases_at)),
         unknown_(unknown),
         epsilon_(epsilon),
-        delta_(delta),
-        tolerance_(lists_orders(before_, options_) ? at_listed_orders : usual) {
+        delta_(delta) {
     if (!(epsilon > 0.0 && epsilon <= 1e6))
       throw std::invalid_argument("epsilon: expected a number in (0, 1e6], found " +
                                   number(epsilon));
@@ -79,99 +54,13 @@ class Solver {
   }
 
   double solve() {
-    const double safe = log_of(unknown_.safe_end), greedy = log_of(unknown_.greedy_end);
-    const double toward_greedy = greedy > safe ? 1.0 : -1.0;
-    const auto clamp = [&](double v) {
-      return std::clamp(v, std::fmin(safe, greedy), std::fmax(safe, greedy));
-    };
-
-    // A coarse bracket around the guess, then a coarse root.
-    double v = clamp(log_of(unknown_.guess)), g = coarse(v), good = v, bad = v;
-    for (double width = 0.1;; width *= 2.0) {
-      if (g <= 0.0) {
-        good = v;
-        if (v == greedy) break;
-        v = clamp(v + toward_greedy * width);
-        g = coarse(v);
-        if (g <= 0.0) continue;
-        bad = v;
-        break;
-      }
-      bad = v;
-      if (v == safe) break;
-      v = clamp(v - toward_greedy * width);
-      g = coarse(v);
-      if (g > 0.0) continue;
-      good = v;
-      break;
-    }
-    if (good != bad) v = safe_boundary([this](double at) { return coarse(at); }, bad, good, 1e-3);
-    const double derivative_step = 0.01 * -toward_greedy;
-    double derivative = (coarse(clamp(v + derivative_step)) - coarse(v)) / derivative_step;
-    if (!(std::fabs(derivative) > 0.01 && std::fabs(derivative) < 1e3)) derivative = toward_greedy;
-
-    // Newton's steps on the usual grid, kept between a value known to fit and one known not to fit.
-    good = safe - toward_greedy;  // nothing known
-    bad = greedy + toward_greedy;
-    double last_v = 0.0, last_g = infinity, least_move = 1.0;
-    bool good_is_confirmed = false;
-    for (int round = 0; round < 60; ++round) {
-      v = snap(clamp(v));
-      g = fine(v);
-      // The other direction takes as long again. It is not computed at the first value, unless that
-      // may be the result.
-      const bool is_confirmed =
-          round > 0 || unknown_.whole || g > -tolerance_.epsilon || v == greedy;
-      if (is_confirmed) g = confirmed(v, g);
-      if (g <= 0.0) {
-        good = v;
-        good_is_confirmed = is_confirmed;
-        if (g > -tolerance_.epsilon && !(unknown_.whole && value_of(v) < tolerance_.exact)) break;
-        if (v == greedy) break;
-      } else {
-        if (v == safe)
-          throw std::domain_error(std::string(unknown_.what) + ": none from " +
-                                  number(unknown_.safe_end) + " to " + number(unknown_.greedy_end) +
-                                  " reaches epsilon " + number(epsilon_) + " at delta " +
-                                  number(delta_));
-        bad = v;
-      }
-      if (between(good, bad)) {
-        if (good_is_confirmed) break;
-        v = good;  // the other direction was not computed there
-        g = confirmed(v, -infinity);
-        good_is_confirmed = true;
-        if (g <= 0.0) break;
-        bad = v;
-        good = safe - toward_greedy;
-      }
-      if (std::isfinite(last_g) && std::isfinite(g) && v != last_v &&
-          (g - last_g) / (v - last_v) * derivative > 0.0)
-        derivative = (g - last_g) / (v - last_v);
-      last_v = v;
-      last_g = g;
-      double next = std::isfinite(g) ? v - (g + tolerance_.aim) / derivative : v - toward_greedy;
-      // A value not strictly between the two gives no new information.
-      const bool bracketed =
-          (good - safe) * toward_greedy >= 0.0 && (greedy - bad) * toward_greedy >= 0.0;
-      const auto inside = [&](double at) {
-        return (at - good) * toward_greedy > 0.0 && (bad - at) * toward_greedy > 0.0;
-      };
-      if (bracketed && (!inside(next) || round > 6)) next = 0.5 * (good + bad);
-      if (unknown_.whole && snap(clamp(next)) == v) {
-        // Moves by the required accuracy, and by twice as much each time that does not pass the
-        // root.
-        const double move = least_move * std::fmax(1.0, tolerance_.move * value_of(v));
-        next = log_of(
-            std::fmax(value_of(v) + move * (g <= 0.0 ? toward_greedy : -toward_greedy), 1.0));
-        least_move *= 2.0;
-        if (bracketed && !inside(next)) next = 0.5 * (good + bad);
-      }
-      v = next;
-    }
-    if (!good_is_confirmed && confirmed(good, fine(good)) > 0.0)
-      throw std::domain_error(std::string(unknown_.what) + ": the search does not converge");
-    return value_of(good);
+    const auto other = [this](double v) { return excess(v, not_worse(), options_); };
+    return search_fitting_value(
+        unknown_, lists_orders(before_, options_) ? at_listed_orders : usual,
+        {.coarse = [this](double v) { return coarse(v); },
+         .fine = [this](double v) { return fine(v); },
+         .other = examines_both() ? std::function<double(double)>() : other},
+        "epsilon " + number(epsilon_) + " at delta " + number(delta_));
   }
 
  private:
@@ -200,30 +89,13 @@ class Solver {
                                    : " is already spent"));
   }
 
-  static double log_of(double x) { return std::log(x); }
-  double value_of(double v) const {
-    const double x = std::exp(v);
-    return unknown_.whole ? std::round(x) : x;
-  }
-  double snap(double v) const { return unknown_.whole ? log_of(std::fmax(value_of(v), 1.0)) : v; }
-
-  /// Returns whether the search may stop, because `good` (log of a value that fits the budget) and
-  /// `bad` (log of one that does not) are close enough.
-  bool between(double good, double bad) const {
-    if (unknown_.whole) {
-      const double gap = std::fabs(value_of(bad) - value_of(good));
-      return gap <= std::fmax(1.0, tolerance_.value * value_of(good));
-    }
-    return std::fabs(good - bad) < tolerance_.value;
-  }
-
   /// Returns log(epsilon / budget's epsilon), with the epsilon of all releases if the unknown has
   /// the value e^v; <= 0 if the value fits. relation: direction in which neighbours differ.
   /// options: the accountant's.
   double excess(double v, NeighbouringRelation relation, const AccountantOptions& options) const {
     Composition composition = before_;
     composition.relation = relation;
-    const std::vector<Release> more = releases_at_(value_of(v));
+    const std::vector<Release> more = releases_at_(unknown_.value_at(v));
     composition.releases.insert(composition.releases.end(), more.begin(), more.end());
     try {
       Accountant accountant(std::move(composition), options);
@@ -249,23 +121,17 @@ class Solver {
   /// Returns excess() on the usual grid, in the worse direction alone.
   double fine(double v) { return excess(v, worse(v), options_); }
 
-  /// Returns excess() on the usual grid in all directions of the relation, or `g` if that is
-  /// positive. g: fine(v).
-  double confirmed(double v, double g) {
-    const NeighbouringRelation first = worse(v);
-    if (g > 0.0 || first == before_.relation) return g;
-    const bool add = first == NeighbouringRelation::add;
-    return std::fmax(
-        g, excess(v, add ? NeighbouringRelation::remove : NeighbouringRelation::add, options_));
+  /// Returns whether an epsilon is that of all directions of the relation at once.
+  bool examines_both() const {
+    return before_.relation != NeighbouringRelation::add_or_remove ||
+           options_.kind == AccountantKind::rdp || options_.kind == AccountantKind::advanced;
   }
 
   /// Returns the direction, add or remove, in which epsilon is larger; the first call decides it at
   /// the value e^v. The search computes epsilon in this direction alone, and checks the other one
   /// only when a value fits.
   NeighbouringRelation worse(double v) {
-    if (before_.relation != NeighbouringRelation::add_or_remove ||
-        options_.kind == AccountantKind::rdp || options_.kind == AccountantKind::advanced)
-      return before_.relation;
+    if (examines_both()) return before_.relation;
     if (!worse_) {
       const AccountantOptions options = coarse_options();
       const double add = excess(v, NeighbouringRelation::add, options);
@@ -275,12 +141,17 @@ class Solver {
     return *worse_;
   }
 
+  /// Returns the direction in which epsilon is not larger. Requires that worse() was called.
+  NeighbouringRelation not_worse() const {
+    return *worse_ == NeighbouringRelation::add ? NeighbouringRelation::remove
+                                                : NeighbouringRelation::add;
+  }
+
   Composition before_;
   AccountantOptions options_;
   std::function<std::vector<Release>(double)> releases_at_;
   Unknown unknown_;
   double epsilon_, delta_;
-  Tolerance tolerance_;
   std::optional<NeighbouringRelation> worse_;
 };
 

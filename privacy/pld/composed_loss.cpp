@@ -44,6 +44,12 @@ struct ComposedLoss::Term {
   std::uint64_t count;
 };
 
+/// Upper bound on the loss of each of a term's releases, and its moments under a view's tilt.
+struct ComposedLoss::TiltedAtoms {
+  LoggedAtoms atoms;
+  Moments at;
+};
+
 /// Distribution of the composed loss, computed under one exponential tilt: probabilities are
 /// multiplied by e^(tilt loss) and normalised. Its bounds are accurate for epsilons near the mean
 /// of the tilted loss, so different epsilons need different views.
@@ -71,7 +77,7 @@ ComposedLoss& ComposedLoss::operator=(ComposedLoss&&) noexcept = default;
 Moments ComposedLoss::total_moments(double tilt) const {
   Moments total;
   for (const Term& one : terms_) {
-    const Moments each = moments(one.above.upper(), tilt);
+    const Moments each = moments(one.above.logged_upper(), tilt);
     const auto n = static_cast<double>(one.count);
     total.log_sum += n * each.log_sum;
     total.mean += n * each.mean;
@@ -159,42 +165,46 @@ double ComposedLoss::negligible_for(double delta) const {
   return 1e-7 * delta / count;
 }
 
-double ComposedLoss::choose_interval(std::span<const DiscretePld> fine_plds, double tilt,
+/// Returns the interval to which the losses are rounded. atoms: distribution of each term's loss.
+/// tilt: the view's. span: width of the range of composed losses.
+double ComposedLoss::choose_interval(std::span<const TiltedAtoms> atoms, double tilt,
                                      double span) const {
-  const auto atoms_of = [&](std::size_t i) {
-    return i < fine_plds.size() ? fine_plds[i].upper() : terms_[i].above.upper();
-  };
   // At the tilted mean, a change of K changes epsilon by that change over the tilt.
   double mean = 0.0;
   for (std::size_t i = 0; i < terms_.size(); ++i)
-    mean += static_cast<double>(terms_[i].count) * moments(atoms_of(i), tilt).mean;
+    mean += static_cast<double>(terms_[i].count) * atoms[i].at.mean;
   const double one_part = tilt * std::fmax(mean, 1e-3 * span);
   std::vector<AddedLogSum> by_term;
   by_term.reserve(terms_.size());
-  for (std::size_t i = 0; i < terms_.size(); ++i) by_term.emplace_back(atoms_of(i), tilt);
-  const auto added = [&](double interval) {
+  for (const TiltedAtoms& one : atoms) by_term.emplace_back(one.atoms, tilt, one.at.log_sum);
+  // Returns how much rounding to this interval adds to epsilon, relative to it, or another number
+  // above `allowed` if it is more than that. What each loss adds is >= 0 except for rounding errors
+  // below 1e-12. So a term that has added twice as much as is allowed for all is not summed to its
+  // end.
+  const auto added = [&](double interval, double allowed) {
     double sum = 0.0;
-    for (std::size_t i = 0; i < terms_.size(); ++i)
-      sum += static_cast<double>(terms_[i].count) * by_term[i].at(interval);
+    for (std::size_t i = 0; i < terms_.size(); ++i) {
+      const auto n = static_cast<double>(terms_[i].count);
+      sum += n * by_term[i].at(interval, 2.0 * allowed * one_part / n + 1e-9);
+    }
     return sum / one_part;
   };
   double requested = options_.interval;
-  if (requested == 0.0 && options_.coarseness == 1.0 && added(1e-4) <= 2e-4) requested = 1e-4;
+  if (requested == 0.0 && options_.coarseness == 1.0 && added(1e-4, 2e-4) <= 2e-4) requested = 1e-4;
   if (requested > 0.0) {
     double interval = requested;
     while (true) {
       const std::size_t length = length_for(span, interval);
       if (length <= usual) return interval;
-      if (length <= options_.longest &&
-          added(2.0 * interval) > options_.coarseness * loss_allowed(length / 2))
-        return interval;
+      const double allowed = options_.coarseness * loss_allowed(length / 2);
+      if (length <= options_.longest && added(2.0 * interval, allowed) > allowed) return interval;
       interval *= 2.0;
     }
   }
   for (std::size_t length = shortest;; length *= 2) {
     const double interval = span / static_cast<double>(length - 2);
-    if (length >= options_.longest || added(interval) <= options_.coarseness * loss_allowed(length))
-      return interval;
+    const double allowed = options_.coarseness * loss_allowed(length);
+    if (length >= options_.longest || added(interval, allowed) <= allowed) return interval;
   }
 }
 
@@ -216,13 +226,19 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::make_view(double tilt, double 
   std::vector<DiscretePld> kept;  // kept if there are few losses; otherwise made one at a time
   if (terms_.size() <= few_terms)
     for (const Term& one : terms_) kept.push_back(refined(one.above));
+  std::vector<TiltedAtoms> atoms;
+  atoms.reserve(terms_.size());
+  for (std::size_t i = 0; i < terms_.size(); ++i) {
+    const LoggedAtoms own = kept.empty() ? terms_[i].above.logged_upper() : kept[i].logged_upper();
+    atoms.push_back({own, kept.empty() ? moments(own, tilt) : kept[i].refined_moments()});
+  }
   Cumulants cumulants;
   for (std::size_t i = 0; i < terms_.size(); ++i)
-    cumulants.add(kept.empty() ? terms_[i].above.upper() : kept[i].upper(), terms_[i].count);
+    cumulants.add(atoms[i].atoms, atoms[i].at, terms_[i].count);
   const Reach reach = cumulants.reach(tilt, wide ? kLogLittleOutside : kLogOutside);
   view->mean = reach.mean;
   view->deviation = reach.deviation;
-  const double interval = choose_interval(kept, tilt, reach.below + reach.above);
+  const double interval = choose_interval(atoms, tilt, reach.below + reach.above);
   view->interval = interval;
 
   double loss_error = 0.0;

@@ -61,6 +61,7 @@ class ComposedLoss {
 
  private:
   struct Term;
+  struct TiltedAtoms;
   struct View;
 
   Moments total_moments(double tilt) const;
@@ -80,7 +81,7 @@ class ComposedLoss {
   /// wider range of losses, so that much less probability is left out.
   std::unique_ptr<View> make_view(double tilt, double negligible, bool both, bool wide = false);
   double negligible_for(double delta) const;
-  double choose_interval(std::span<const DiscretePld> fine_plds, double tilt, double span) const;
+  double choose_interval(std::span<const TiltedAtoms> atoms, double tilt, double span) const;
 
   std::vector<Term> terms_;
   Options options_;

@@ -38,6 +38,24 @@ bool is_sorted(std::span<const Atom> atoms) {
   return true;
 }
 
+/// Numbers that exceeds() compares, together with their logarithms.
+struct Comparison {
+  double log_factor = 0.0;
+  double width = 0.0, log_width_squared = 0.0;
+  double threshold = 0.0, log_threshold = 0.0;
+};
+
+/// Returns whether e^log_factor width^2 > threshold. Compares logarithms, which is faster, unless
+/// their rounding errors, below 1e-12, might decide.
+bool exceeds(const Comparison& c) {
+  const double difference = c.log_factor + c.log_width_squared - c.log_threshold;
+  const bool is_clear = std::fabs(difference) > 1e-9 && std::fabs(c.log_factor) < 600.0 &&
+                        std::fabs(c.log_width_squared) < 200.0 &&
+                        std::fabs(c.log_threshold) < 400.0;
+  if (is_clear) return difference > 0.0;
+  return std::exp(std::fmin(c.log_factor, 700.0)) * c.width * c.width > c.threshold;
+}
+
 void sort_and_merge(std::vector<Atom>& atoms) {
   std::erase_if(atoms, [](const Atom& atom) { return !(atom.mass > 0.0); });
   if (!is_sorted(atoms))
@@ -56,10 +74,11 @@ void sort_and_merge(std::vector<Atom>& atoms) {
 
 }  // namespace
 
-Moments moments(std::span<const Atom> atoms, double tilt) {
+Moments moments(const LoggedAtoms& logged, double tilt) {
+  const std::span<const Atom> atoms = logged.atoms;
   double largest = -std::numeric_limits<double>::infinity();
-  for (const Atom& atom : atoms)
-    largest = std::fmax(largest, tilt * atom.loss + std::log(atom.mass));
+  for (std::size_t i = 0; i < atoms.size(); ++i)
+    largest = std::max(largest, tilt * atoms[i].loss + logged.log_masses[i]);
   double sum = 0.0, first = 0.0, second = 0.0;
   double centre = 0.0;
   std::vector<double> weights(atoms.size());
@@ -113,6 +132,7 @@ void DiscretePld::measure(Cell& cell) {
   cell.log_p = std::log(cell.p);
   const double low = cell.low.loss, high = cell.high.loss;
   if (!(cell.p > 0.0 && high > low)) return;
+  cell.log_width_squared = 2.0 * std::log(high - low);
   // Relative to the mass of the first distribution: q e^low is the mass times E[e^(low - L)].
   // Computed with logarithms, because e^low may overflow. If q underflows, it carries no
   // information, and all of the mass goes to the upper end.
@@ -127,24 +147,26 @@ void DiscretePld::refine(double tilt, double tolerance, double negligible, doubl
     connect();
   }
   for (int round = 0; round < 40; ++round) {
-    const Moments now = moments(upper_, tilt);
-    const double threshold = tolerance * now.variance / cells_expected;
+    moments_ = moments(logged_upper(), tilt);
+    const double threshold = tolerance * moments_.variance / cells_expected;
     std::size_t before = 0, after = 0;
     for (std::size_t part = 0; part < cells_.size(); ++part) {
       before += cells_[part].size();
-      split(part, cells_[part], tilt, threshold, now.log_sum);
+      split(part, cells_[part], tilt, threshold, moments_.log_sum);
       after += cells_[part].size();
     }
     if (after == before) return;
     connect();
-    if (after > max_cells) return;
+    if (after > max_cells) break;
   }
+  moments_ = moments(logged_upper(), tilt);
 }
 
 void DiscretePld::split(std::size_t part, std::vector<Cell>& cells, double tilt, double threshold,
                         double shift) {
   const LossTails& tails = *loss_.parts[part].tails;
   const double log_weight = std::log(loss_.parts[part].weight);
+  const double log_threshold = std::log(threshold);
   std::vector<Cell> finer;
   finer.reserve(cells.size() * 2);
   for (const Cell& cell : cells) {
@@ -155,7 +177,11 @@ void DiscretePld::split(std::size_t part, std::vector<Cell>& cells, double tilt,
     if (halve) {
       const double log_part =
           cell.log_p + log_weight + tilt * std::fmax(cell.high.loss, cell.low.loss) - shift;
-      halve = std::exp(std::fmin(log_part, 700.0)) * width * width > threshold ||
+      halve = exceeds({.log_factor = log_part,
+                       .width = width,
+                       .log_width_squared = cell.log_width_squared,
+                       .threshold = threshold,
+                       .log_threshold = log_threshold}) ||
               (cell.low.p_above < 0.5 && cell.p > share_ * cell.low.p_above &&
                width > 1e-6 * std::fabs(cell.high.loss));
     }
@@ -210,6 +236,8 @@ void DiscretePld::connect() {
   }
   for (const Atom& atom : loss_.atoms) upper_.push_back(atom);
   sort_and_merge(upper_);
+  log_upper_.resize(upper_.size());
+  for (std::size_t i = 0; i < upper_.size(); ++i) log_upper_[i] = std::log(upper_[i].mass);
 }
 
 std::vector<Atom> DiscretePld::lower() const {

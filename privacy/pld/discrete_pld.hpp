@@ -15,7 +15,15 @@ struct Moments {
   double mean = 0.0;
   double variance = 0.0;
 };
-Moments moments(std::span<const Atom> atoms, double tilt);
+
+/// Atoms of a distribution, and the logarithm of the probability of each. The logarithms are
+/// computed once, although each tilt needs them.
+struct LoggedAtoms {
+  std::span<const Atom> atoms;
+  std::span<const double> log_masses;
+};
+/// Returns the moments of a loss with these values under exponential tilting by `tilt`.
+Moments moments(const LoggedAtoms& atoms, double tilt);
 
 /// Privacy loss distribution of one release, bounded from above and from below by distributions
 /// with finitely many losses (atoms).
@@ -41,6 +49,10 @@ class DiscretePld {
   void refine(double tilt, double tolerance, double negligible, double share = 1.0);
 
   std::span<const Atom> upper() const { return upper_; }
+  /// Returns upper() and the logarithms of its probabilities.
+  LoggedAtoms logged_upper() const { return {upper_, log_upper_}; }
+  /// Returns the moments of upper() under the tilt of the last call of refine().
+  const Moments& refined_moments() const { return moments_; }
   /// Returns the atoms of the lower bound. They are computed in each call.
   std::vector<Atom> lower() const;
   /// Probability of an infinite loss, in the upper bound.
@@ -56,6 +68,7 @@ class DiscretePld {
     /// Probability of the cell under each of the two distributions (P, Q) of the dominating pair.
     double p = 0.0, q = 0.0;
     double log_p = 0.0;
+    double log_width_squared = 0.0;  ///< log of the square of high.loss - low.loss
     /// Fraction of p that the upper bound moves to the upper end.
     double share = 0.0;
   };
@@ -71,6 +84,8 @@ class DiscretePld {
   PrivacyLoss loss_;
   std::vector<std::vector<Cell>> cells_;  ///< cells of each part
   std::vector<Atom> upper_;
+  std::vector<double> log_upper_;  ///< logarithms of the probabilities in upper_
+  Moments moments_;
   double negligible_ = 0.0, share_ = 1.0, infinite_ = 0.0, loss_error_ = 0.0;
 };
 

@@ -24,16 +24,25 @@ struct Split {
   double share = 0.0;   ///< fraction of the loss's probability that goes to lattice point low + 1
 };
 
-/// Divides the probability of a loss between the two lattice points next to it, low * interval and
-/// (low + 1) * interval, such that its mass is kept under both distributions of the dominating
-/// pair. A loss within 1e-9 intervals of a lattice point counts as that point (lattice_rounding).
-Split split(double loss, double interval) {
-  const double low = std::floor(loss / interval + lattice_rounding);
-  const double inside = loss - low * interval;
-  if (inside <= lattice_rounding * interval) return {static_cast<std::int64_t>(low), 0.0, 0.0};
-  return {static_cast<std::int64_t>(low), std::fmin(inside, interval),
-          std::fmin(std::expm1(-inside) / std::expm1(-interval), 1.0)};
-}
+/// Divides the probabilities of losses between lattice points, the multiples of an interval.
+class Divider {
+ public:
+  explicit Divider(double interval) : interval_(interval), fall_(std::expm1(-interval)) {}
+  /// Divides the probability of a loss between the two lattice points next to it, low * interval
+  /// and (low + 1) * interval, such that its mass is kept under both distributions of the
+  /// dominating pair. A loss within 1e-9 intervals of a lattice point counts as that point
+  /// (lattice_rounding).
+  Split split(double loss) const {
+    const double low = std::floor(loss / interval_ + lattice_rounding);
+    const double inside = loss - low * interval_;
+    if (inside <= lattice_rounding * interval_) return {static_cast<std::int64_t>(low), 0.0, 0.0};
+    return {static_cast<std::int64_t>(low), std::fmin(inside, interval_),
+            std::fmin(std::expm1(-inside) / fall_, 1.0)};
+  }
+
+ private:
+  double interval_, fall_;
+};
 
 /// Bend of the hockey-stick curve (delta as a function of e^loss) within a cell, the interval
 /// between two lattice points.
@@ -85,8 +94,9 @@ std::vector<LatticeAtom> connect(std::span<const Atom> atoms, double offset, dou
   std::vector<LatticeAtom> lattice;
   lattice.reserve(2 * atoms.size());
   CellRise rise(interval);
+  const Divider divider(interval);
   std::int64_t cell = 0;
-  const std::int64_t first = atoms.empty() ? 0 : split(atoms[0].loss - offset, interval).low;
+  const std::int64_t first = atoms.empty() ? 0 : divider.split(atoms[0].loss - offset).low;
   bool open = false;
   const auto finish = [&] {
     if (rises == nullptr || !open) return;
@@ -95,7 +105,7 @@ std::vector<LatticeAtom> connect(std::span<const Atom> atoms, double offset, dou
     open = false;
   };
   for (const Atom& atom : atoms) {
-    Split at = split(atom.loss - offset, interval);
+    Split at = divider.split(atom.loss - offset);
     // In the first cell, where the curve is at its least possible value, the tangent is compensated
     // by the losses inside: those near its start are rounded down by less than that.
     if (rises != nullptr && at.low == first && at.inside < 0.5 * interval) at.share = 0.0;
@@ -242,19 +252,19 @@ double likeliest(std::span<const Atom> atoms) {
       ->loss;
 }
 
-AddedLogSum::AddedLogSum(std::span<const Atom> atoms, double tilt)
-    : atoms_(atoms), tilt_(tilt), offset_(likeliest(atoms)) {
-  const double log_sum = moments(atoms, tilt).log_sum;
-  tilted_.reserve(atoms.size());
-  for (const Atom& atom : atoms)
-    tilted_.push_back(std::exp(std::log(atom.mass) + tilt * atom.loss - log_sum));
+AddedLogSum::AddedLogSum(const LoggedAtoms& logged, double tilt, double log_sum)
+    : atoms_(logged.atoms), tilt_(tilt), offset_(likeliest(logged.atoms)) {
+  tilted_.reserve(atoms_.size());
+  for (std::size_t i = 0; i < atoms_.size(); ++i)
+    tilted_.push_back(std::exp(logged.log_masses[i] + tilt * atoms_[i].loss - log_sum));
 }
 
-double AddedLogSum::at(double interval) const {
+double AddedLogSum::at(double interval, double enough) const {
+  const Divider divider(interval);
   const double whole = std::expm1(tilt_ * interval);
   double added = 0.0;
-  for (std::size_t i = 0; i < atoms_.size(); ++i) {
-    const Split at = split(atoms_[i].loss - offset_, interval);
+  for (std::size_t i = 0; i < atoms_.size() && !(added > enough); ++i) {
+    const Split at = divider.split(atoms_[i].loss - offset_);
     // (1 - share) e^(-tilt inside) + share e^(tilt (interval - inside)) - 1
     const double here = std::expm1(-tilt_ * at.inside);
     const double grown = here + at.share * whole * (1.0 + here);

@@ -49,10 +49,11 @@ Lattice lattice_below(const DiscretePld& pld, double interval, double negligible
 /// causes.
 class AddedLogSum {
  public:
-  /// atoms: the distribution of the loss. They must outlive this object.
-  AddedLogSum(std::span<const Atom> atoms, double tilt);
-  /// Returns the increase of log E[e^(tilt L)] if losses are rounded to multiples of this interval.
-  double at(double interval) const;
+  /// atoms: the distribution of the loss. They must outlive this object. log_sum: log E[e^(tilt L)].
+  AddedLogSum(const LoggedAtoms& atoms, double tilt, double log_sum);
+  /// Returns the increase of log E[e^(tilt L)] if losses are rounded to multiples of this interval,
+  /// or, if the increase is larger than `enough`, some part of it that is also larger.
+  double at(double interval, double enough) const;
 
  private:
   std::span<const Atom> atoms_;

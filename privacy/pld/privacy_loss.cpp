@@ -34,16 +34,27 @@ double log_ratio(const ScalarMixture& mixture, double x, double inverse_variance
   return largest + std::log(sum);
 }
 
-double above(const ScalarMixture& mixture, double x, double inverse_root) {
+/// Twice the probabilities above and below a point x under a normal distribution.
+struct TwoTails {
+  TwoTails(double centre, double x, double inverse_root)
+      : above(std::erfc((x - centre) * inverse_root)),
+        below(std::erfc((centre - x) * inverse_root)) {}
+  double above, below;
+};
+
+/// Returns the probability above x under the mixture. front: the tails of its first component at x.
+/// inverse_root: 1 / (sigma sqrt(2)).
+double above(const ScalarMixture& mixture, const TwoTails& front, double x, double inverse_root) {
   double sum = 0.0;
-  for (std::size_t i = mixture.centres.size(); i-- > 0;)
+  for (std::size_t i = mixture.centres.size(); i-- > 1;)
     sum += mixture.weights[i] * std::erfc((x - mixture.centres[i]) * inverse_root);
-  return 0.5 * sum;
+  return 0.5 * (sum + mixture.weights[0] * front.above);
 }
 
-double below(const ScalarMixture& mixture, double x, double inverse_root) {
-  double sum = 0.0;
-  for (std::size_t i = 0; i < mixture.centres.size(); ++i)
+/// Returns the probability below x under the mixture. front: the tails of its first component at x.
+double below(const ScalarMixture& mixture, const TwoTails& front, double x, double inverse_root) {
+  double sum = mixture.weights[0] * front.below;
+  for (std::size_t i = 1; i < mixture.centres.size(); ++i)
     sum += mixture.weights[i] * std::erfc((mixture.centres[i] - x) * inverse_root);
   return 0.5 * sum;
 }
@@ -71,12 +82,17 @@ class GaussianTails final : public LossTails {
 
   TailPoint at(double parameter) const override {
     const double x = sign_ * parameter;
+    const TwoTails p(first_.centres.front(), x, inverse_root_);
+    // Both distributions usually have N(0), whose tails are computed once.
+    const TwoTails q = second_.centres.front() == first_.centres.front()
+                           ? p
+                           : TwoTails(second_.centres.front(), x, inverse_root_);
     TailPoint point{
         .loss = log_ratio(first_, x, inverse_variance_) - log_ratio(second_, x, inverse_variance_),
-        .p_above = above(first_, x, inverse_root_),
-        .q_above = above(second_, x, inverse_root_),
-        .p_below = below(first_, x, inverse_root_),
-        .q_below = below(second_, x, inverse_root_)};
+        .p_above = above(first_, p, x, inverse_root_),
+        .q_above = above(second_, q, x, inverse_root_),
+        .p_below = below(first_, p, x, inverse_root_),
+        .q_below = below(second_, q, x, inverse_root_)};
     if (sign_ < 0.0) {
       std::swap(point.p_above, point.p_below);
       std::swap(point.q_above, point.q_below);
@@ -95,7 +111,8 @@ class GaussianTails final : public LossTails {
     double inside = first_.centres.front() + first_.centres.back() - centre;
     for (int i = 0; i < 60; ++i) {
       const double middle = 0.5 * (inside + outside);
-      (tail(first_, middle, inverse_root_) > negligible ? inside : outside) = middle;
+      const TwoTails front(first_.centres.front(), middle, inverse_root_);
+      (tail(first_, front, middle, inverse_root_) > negligible ? inside : outside) = middle;
     }
     return outside;
   }

@@ -12,9 +12,10 @@ namespace {
 
 constexpr std::size_t kMaxCachedPoints = std::size_t{1} << 20;  // points of all cached transforms
 
-double log_sum(std::span<const Atom> atoms, double tilt) {
+double log_sum(const LoggedAtoms& logged, double tilt) {
   LogSum sum;
-  for (const Atom& atom : atoms) sum.add(std::log(atom.mass) + tilt * atom.loss);
+  for (std::size_t i = 0; i < logged.atoms.size(); ++i)
+    sum.add(logged.log_masses[i] + tilt * logged.atoms[i].loss);
   return sum.value();
 }
 
@@ -31,11 +32,10 @@ Reach Cumulants::reach(double tilt, double log_outside) const {
   Reach reach;
   double log_here = 0.0, variance = 0.0;
   for (const Term& term : terms_) {
-    const Moments at = moments(term.atoms, tilt);
     const auto n = static_cast<double>(term.count);
-    log_here += n * at.log_sum;
-    reach.mean += n * at.mean;
-    variance += n * at.variance;
+    log_here += n * term.at.log_sum;
+    reach.mean += n * term.at.mean;
+    variance += n * term.at.variance;
   }
   variance = std::fmax(variance, 1e-8 * reach.mean * reach.mean);
   reach.deviation = std::sqrt(variance);
@@ -65,11 +65,16 @@ Reach Cumulants::reach(double tilt, double log_outside) const {
 double lattice_mean(std::span<const Repeated> releases, double tilt, double interval) {
   double mean = 0.0;
   std::vector<Atom> atoms;
+  std::vector<double> log_masses;
   for (const Repeated& release : releases) {
     atoms.clear();
-    for (const LatticeAtom& atom : release.lattice.atoms)
-      if (atom.mass > 0.0) atoms.push_back({static_cast<double>(atom.index) * interval, atom.mass});
-    mean += static_cast<double>(release.count) * moments(atoms, tilt).mean;
+    log_masses.clear();
+    for (const LatticeAtom& atom : release.lattice.atoms) {
+      if (!(atom.mass > 0.0)) continue;
+      atoms.push_back({static_cast<double>(atom.index) * interval, atom.mass});
+      log_masses.push_back(std::log(atom.mass));
+    }
+    mean += static_cast<double>(release.count) * moments({atoms, log_masses}, tilt).mean;
   }
   return mean;
 }

@@ -29,8 +29,11 @@ struct Reach {
 /// K(tilt) = log E[e^(tilt L)] of that sum, L.
 class Cumulants {
  public:
-  /// Adds `count` releases with this loss distribution. `atoms` must outlive this object.
-  void add(std::span<const Atom> atoms, std::uint64_t count) { terms_.push_back({atoms, count}); }
+  /// Adds `count` releases with this loss distribution. `atoms` must outlive this object. at: its
+  /// moments under the tilt for which reach() will be called.
+  void add(const LoggedAtoms& atoms, const Moments& at, std::uint64_t count) {
+    terms_.push_back({atoms, at, count});
+  }
   /// Returns the range in which the sum of the losses lies under exponential tilting by `tilt`.
   /// log_outside: negative logarithm of the probability, approximately, that may lie outside on
   /// each side.
@@ -38,7 +41,8 @@ class Cumulants {
 
  private:
   struct Term {
-    std::span<const Atom> atoms;
+    LoggedAtoms atoms;
+    Moments at;
     std::uint64_t count = 0;
   };
   std::vector<Term> terms_;

@@ -151,8 +151,9 @@ class _DPEstimator(BaseEstimator):
         search = _search_that_refits() if budgets else None
         if search is not None and not all(b["scores_are_public"] for b in budgets):
             _refuse_search(search, "best_estimator_")
-        # The folder is temporary, and a picture takes longer to draw than few rows to train.
-        return _runs.train_within(charged, data, _pictures=False, **settings)
+        # The folder is temporary. A picture takes longer to draw than few rows to train, and so does the
+        # epsilon of each epoch: metrics have a line for the end only.
+        return _runs.train_within(charged, data, _pictures=False, eval_every=0, **settings)
 
     def _scaled(self, x):
         """Features scaled from the bounds to -1..1; beyond them they count as the bound."""
