@@ -50,7 +50,7 @@ page::Table table_of_runs(const std::vector<NamedFacts>& runs, const Metric* met
     std::vector<std::string> row = {
         run.name, f.dataset, (f.model.empty() ? "" : f.model + ", ") + f.setting("method"),
         claims ? rounded_up(f.certificate->stated.epsilon) : "none: without privacy",
-        claims ? fmt::format("{:.3g}", f.certificate->stated.delta) : ""};
+        claims ? short_rounded_up(f.certificate->stated.delta) : ""};
     if (metric != nullptr) row.push_back(last_text(f, *metric));
     row.emplace_back(is_for_release(f)               ? "yes"
                      : f.has_unpaid && f.certificate ? "its release/, not this page"
@@ -108,7 +108,7 @@ Section together_of(const std::optional<SpentTogether>& spent) {
   s.blocks.push_back(Paragraph{
       "If the runs are on the same rows, whoever sees all of them has more chances than with one. "
       "Together, at delta " +
-      fmt::format("{:.3g}", spent->delta) + ":"});
+      short_rounded_up(spent->delta) + ":"});
   s.blocks.push_back(page::Table{
       .caption = "Epsilon of all private runs together",
       .columns = {"it holds", "epsilon"},

@@ -9,7 +9,7 @@ namespace cudp {
 /// Version of the format of a run's report pages; the run's certificate states it in its field
 /// `pages`. Increase it with every change of the code that changes a byte of a page, so that `cudp
 /// verify` compares pages only if they have the same format.
-inline constexpr int kPagesFormat = 4;
+inline constexpr int kPagesFormat = 5;
 
 /// Returns the report of a run: the privacy guarantee in words, the questions of NIST SP 800-226
 /// with their answers, curves, data, settings, and how to check the run. A function of `files`

@@ -69,14 +69,14 @@ page::Section guarantee(const RunFacts& f) {
                      "the same otherwise (add or remove one).",
                      c.has_unit() ? "unit" : "row")});
   Sentence parameters = {fmt::format(
-      "(epsilon, delta) differential privacy with epsilon {} and delta {:.3g}, for everything in "
+      "(epsilon, delta) differential privacy with epsilon {} and delta {}, for everything in "
       "release/.",
-      short_rounded_up(c.stated.epsilon), c.stated.delta)};
+      short_rounded_up(c.stated.epsilon), short_rounded_up(c.stated.delta))};
   if (c.stated.holdout && !c.stated.tuning)
-    parameters.push_back(
-        fmt::format("Of rows trained on: {} and {:.3g}. Of rows held out: {} and {:.3g}.",
-                    short_rounded_up(c.stated.training_epsilon), c.stated.training_delta,
-                    short_rounded_up(c.stated.holdout->epsilon), c.stated.holdout->delta));
+    parameters.push_back(fmt::format(
+        "Of rows trained on: {} and {}. Of rows held out: {} and {}.",
+        short_rounded_up(c.stated.training_epsilon), short_rounded_up(c.stated.training_delta),
+        short_rounded_up(c.stated.holdout->epsilon), short_rounded_up(c.stated.holdout->delta)));
   q.add("Privacy parameters", std::move(parameters));
   q.add("Is this epsilon customary?",
         {fmt::format("No threshold is agreed on: NIST SP 800-226 names none. For comparison, {}, "
@@ -95,9 +95,10 @@ page::Section guarantee(const RunFacts& f) {
         "Choice of settings",
         {fmt::format("Counted. cudp tune chose the settings among {} candidates by trainings on "
                      "these rows, about {:.3g} of them, and released the best one alone. One such "
-                     "training has epsilon {} at delta {:.3g}.",
+                     "training has epsilon {} at delta {}.",
                      c.stated.tuning->grid.size(), c.stated.tuning->mean,
-                     short_rounded_up(c.stated.training_epsilon), c.stated.training_delta),
+                     short_rounded_up(c.stated.training_epsilon),
+                     short_rounded_up(c.stated.training_delta)),
          "Not covered: how long the tuning took, which shows the number of trainings, and "
          "settings that were chosen before by looking at other runs on the same rows."});
   else

@@ -37,8 +37,9 @@ Sentences status(const RunCertificate& c) {
 
 Sentences promise(const RunCertificate& c) {
   Sentences p{.heading = "promise", .sentences = {}};
-  p.sentences.push_back(fmt::format("Epsilon is {} at delta {:.3g}, for one {} of {} more or less.",
-                                    short_rounded_up(c.stated.epsilon), c.stated.delta,
+  p.sentences.push_back(fmt::format("Epsilon is {} at delta {}, for one {} of {} more or less.",
+                                    short_rounded_up(c.stated.epsilon),
+                                    short_rounded_up(c.stated.delta),
                                     c.has_unit() ? "value of the column " + quoted(c.stated.unit)
                                     : c.stated.holdout ? "row"
                                                        : "training row",
@@ -150,11 +151,11 @@ Sentences how(const RunCertificate& c) {
   if (s.split)
     p.sentences.push_back(fmt::format(
         "The number of steps and their noise follow from a noisy row count. Before that was "
-        "drawn, the budget was divided: the count has epsilon {:.4g} at delta {:.3g}, and the "
-        "training, whatever the count had been, {:.4g} at {:.3g}. Both parts add up to the whole. "
+        "drawn, the budget was divided: the count has epsilon {} at delta {}, and the "
+        "training, whatever the count had been, {} at {}. Both parts add up to the whole. "
         "That is proved for {}.",
-        s.split->count_epsilon, s.split->count_delta, s.split->training_epsilon,
-        s.split->training_delta,
+        short_rounded_up(s.split->count_epsilon), short_rounded_up(s.split->count_delta),
+        short_rounded_up(s.split->training_epsilon), short_rounded_up(s.split->training_delta),
         c.has_unit()
             ? fmt::format("one unit with its rows, up to {}, but not for several units together",
                           s.max_rows)
@@ -181,7 +182,7 @@ Sentences released(const RunCertificate& c) {
     p.sentences.push_back(fmt::format(
         "A noisy row count, {:.0f} +- {:.3g}: {} part of epsilon.", c.stated.size,
         c.stated.size_noise,
-        c.stated.split ? fmt::format("{:.4g} is its", c.stated.split->count_epsilon) : "it is"));
+        c.stated.split ? short_rounded_up(c.stated.split->count_epsilon) + " is its" : "it is"));
   if (c.json.contains("feature_release") && c.json["feature_release"].is_object()) {
     const json& what = c.json["feature_release"];
     p.sentences.push_back("For the features: " +
@@ -206,9 +207,9 @@ Sentences tuning(const RunCertificate& c) {
       "Epsilon covers the choice of the settings: of {} candidates, a secret number of trainings, "
       "{:.3g} on average, drew one each, and the best one alone was released.",
       t.grid.size(), t.mean));
-  p.sentences.push_back(fmt::format("One such training has epsilon {} at delta {:.3g}.",
+  p.sentences.push_back(fmt::format("One such training has epsilon {} at delta {}.",
                                     rounded_up(c.stated.training_epsilon),
-                                    c.stated.training_delta));
+                                    short_rounded_up(c.stated.training_delta)));
   p.sentences.emplace_back(
       "Not covered: how long it took, which shows the number of trainings to whoever saw it.");
   return p;
@@ -225,8 +226,8 @@ Sentences test_rows(const RunCertificate& c) {
     p.sentences.emplace_back("Exact figures of them stay in private/.");
     if (held->releases > 0)
       p.sentences.push_back(
-          fmt::format("release/holdout.json has noisy ones, once, for epsilon {} at delta {:.3g}.",
-                      short_rounded_up(held->epsilon), held->delta));
+          fmt::format("release/holdout.json has noisy ones, once, for epsilon {} at delta {}.",
+                      short_rounded_up(held->epsilon), short_rounded_up(held->delta)));
     if (c.stated.tuning) {
       p.sentences.push_back(fmt::format(
           "The same rows were held out from all trainings of the tuning, and scored them. Each {} "
@@ -235,10 +236,11 @@ Sentences test_rows(const RunCertificate& c) {
       return p;
     }
     p.sentences.push_back(fmt::format(
-        "What was trained on is promised epsilon {} at delta {:.3g}. Each {} is in one part only, "
+        "What was trained on is promised epsilon {} at delta {}. Each {} is in one part only, "
         "trained on or held out, so the larger epsilon and delta of both parts, not their sums, "
         "are those of all that was released.",
-        short_rounded_up(c.stated.training_epsilon), c.stated.training_delta, one));
+        short_rounded_up(c.stated.training_epsilon), short_rounded_up(c.stated.training_delta),
+        one));
     return p;
   }
   if (set.starts_with("public"))

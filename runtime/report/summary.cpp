@@ -73,7 +73,8 @@ Sentence how_much(const RunFacts& f) {
   const std::string one =
       f.certificate->has_unit() ? "value of " + quoted(s.unit) : std::string("row");
   Sentence all = {
-      fmt::format("Epsilon {} at delta {:.3g}.", short_rounded_up(s.epsilon), s.delta),
+      fmt::format("Epsilon {} at delta {}.", short_rounded_up(s.epsilon),
+                  short_rounded_up(s.delta)),
       parameters_in_words(one, s.delta),
       fmt::format("Someone who could otherwise only toss a coin on whether a certain {} was in the "
                   "data, and be right in 50 % of all cases, is right in at most {} (rounded up) "

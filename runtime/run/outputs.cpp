@@ -6,6 +6,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/files.hpp"
+#include "runtime/base/rounded_text.hpp"
 #include "runtime/config/report_options.hpp"
 #include "runtime/data/schema_text.hpp"
 #include "runtime/methods/registry.hpp"
@@ -134,7 +135,8 @@ bool Outputs::start_curves(const std::vector<MetricsRow>& metrics, const std::st
                            const privacy::Certificate& c, Pictures& pictures) const {
   const std::string what = fmt::format("{} on {}", model, c.dataset);
   const std::string title =
-      gives_privacy_ ? fmt::format("{}, epsilon {:.3g} at delta {:.2g}", what, c.epsilon, c.delta)
+      gives_privacy_ ? fmt::format("{}, epsilon {} at delta {}", what, short_rounded_up(c.epsilon),
+                                   short_rounded_up(c.delta))
                      : what + ", without privacy";
   const std::string metric = curve_metric(metrics, metric_, test_is_public_);
   const auto start = [&](const Destination& to, const std::vector<MetricsRow>& rows) {
