@@ -21,6 +21,12 @@ std::string in_digits(const char* format, double number) {
   return {text.data(), static_cast<std::size_t>(std::clamp(length, 0, 63))};
 }
 
+// Reasons because of which the file of initial weights forbids publishing the model.
+constexpr const char* kOfAnUnpublishedRun =
+    "initial weights are those of a run that is not for release";
+constexpr const char* kOfTheSameName =
+    "initial weights were trained on data of the same name, and no certificate is beside them";
+
 /// All texts that a certificate may have in `unsafe_flags`: properties of a run's data or method
 /// that forbid publishing its model.
 constexpr const char* kUnsafe[] = {
@@ -28,6 +34,8 @@ constexpr const char* kUnsafe[] = {
     "bounds, categories or classes were read from private rows",
     "vocabulary counted from private text",
     "vocabulary not declared public: it may be counted from private text",
+    kOfAnUnpublishedRun,
+    kOfTheSameName,
     "noisy-min laplace: its privacy is proved for real numbers only; what the last bits of the "
     "computer's numbers tell beyond epsilon is not bounded",
     "objective perturbation: its privacy is proved for real numbers only; what the last bits of "
@@ -51,6 +59,7 @@ class Reasons {
     for (const Json& flag : unsafe)
       if (std::ranges::find(kUnsafe, flag.get<std::string>()) == std::end(kUnsafe))
         wrong("unsafe_flags: expected flags of the program, found " + flag.dump());
+    check_initial_weights(unsafe);
     const bool may = !seeded && !is_weak_generator() && unsafe.empty();
     if (says != may) wrong(std::string("for_release: expected ") + (may ? "true" : "false"));
     if (says == json_.contains("not_for_release"))
@@ -72,6 +81,30 @@ class Reasons {
            (c_.method == "dp-agd" && settings_.text("noisy-min") == "laplace");
   }
   bool states(const char* pointer) const { return json_.contains(Json::json_pointer(pointer)); }
+
+  /// Checks that `unsafe` names the file of initial weights if, and only if, the certificate states
+  /// that cudp trained it in a run that is not for release, or on data of this name with no
+  /// certificate beside it.
+  void check_initial_weights(const Json& unsafe) {
+    const Json inputs = json_.value("public_inputs", Json::array());
+    const std::string training =
+        inputs.empty() ? "" : inputs[0].value("not_counted", std::string());
+    const auto expect_flag = [&](const char* flag, bool must, bool may) {
+      const bool has = std::ranges::find(unsafe, Json(flag)) != unsafe.end();
+      if ((must && !has) || (has && !may))
+        wrong("unsafe_flags: expected " + std::string(must ? "" : "no ") + "'" + flag +
+              "', as public_inputs says");
+    };
+    const bool unpublished =
+        training.find("' in a run that is not for release") != std::string::npos;
+    expect_flag(kOfAnUnpublishedRun, unpublished, unpublished);
+    constexpr const char* kUnknown = "' and no certificate is beside it";
+    const std::string begin =
+        "cudp trained the file on '" + json_.at("dataset").get<std::string>() + kUnknown;
+    // Odd characters of a name are not stated as they are.
+    expect_flag(kOfTheSameName, training.starts_with(begin),
+                training.find(kUnknown) != std::string::npos);
+  }
 
   /// Checks the certificate's field not_for_release, the list of reasons why the model must not be
   /// released. The list must have, in this order: the seed (if `seeded`), the random generator (if

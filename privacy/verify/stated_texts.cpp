@@ -44,10 +44,12 @@ bool is_earlier_training(const std::string& text) {
   constexpr std::string_view kBegin = "cudp trained the file on '";
   constexpr std::string_view kUnknown =
       "' and no certificate is beside it: what it may show of those rows is not counted here";
+  constexpr std::string_view kUnpublished =
+      "' in a run that is not for release: what it may show of those rows is not counted here";
   constexpr std::string_view kEpsilon = "': epsilon ", kDelta = " at delta ";
   constexpr std::string_view kEnd = " of that run is not counted here";
   if (!text.starts_with(kBegin)) return false;
-  if (text.ends_with(kUnknown)) return true;
+  if (text.ends_with(kUnknown) || text.ends_with(kUnpublished)) return true;
   const std::size_t epsilon = text.rfind(kEpsilon), delta = text.rfind(kDelta);
   if (epsilon == std::string::npos || delta == std::string::npos || delta < epsilon ||
       !text.ends_with(kEnd))

@@ -10,6 +10,7 @@
 #include "runtime/config/choices.hpp"
 #include "runtime/methods/releases_before.hpp"
 #include "runtime/report/pages.hpp"
+#include "runtime/training/public_weights.hpp"
 
 namespace cudp {
 namespace {
@@ -29,6 +30,9 @@ constexpr const char* kNoGroups =
 std::vector<std::string> unsafe_flags(const Experiment& e) {
   std::vector<std::string> flags = e.data.unsafe;
   if (e.config.unsafe_diagnostics) flags.emplace_back("unsafe-diagnostics");
+  if (e.initial)
+    if (std::string why = why_not_for_release(e.initial->input, e.data.name); !why.empty())
+      flags.push_back(std::move(why));
   return flags;
 }
 

@@ -14,6 +14,7 @@
 #include "models/freeze.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
+#include "runtime/base/rounded_text.hpp"
 #include "runtime/base/safetensors.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/published.hpp"
@@ -133,23 +134,34 @@ void add_second_biases(WeightFile& file, const Network& network, std::vector<flo
   }
 }
 
+// Ends of the descriptions that own_training() returns.
+constexpr const char* kWithoutCertificate =
+    " and no certificate is beside it: what it may show of those rows is not counted here";
+constexpr const char* kOfAnUnpublishedRun =
+    " in a run that is not for release: what it may show of those rows is not counted here";
+
+/// Returns the beginning of the descriptions that own_training() returns.
+std::string trained_on(const std::string& dataset) {
+  return "cudp trained the file on " + shown(dataset, 200);
+}
+
 /// Returns a description of the training in which cudp made the weights of a file; "" if cudp did
 /// not make them.
 std::string own_training(const WeightFile& file, const std::string& path) {
   const std::string* const dataset = file.metadata("dataset");
   if (dataset == nullptr || file.metadata("model") == nullptr) return "";
-  const std::string trained = "cudp trained the file on " + shown(*dataset, 200);
+  const std::string trained = trained_on(*dataset);
   if (!run_of_weights(path).empty()) {
     try {
       const privacy::Certificate c = privacy::read_certificate(
           read_file((fs::path(path).parent_path() / "privacy.json").string()));
-      return fmt::format("{}: epsilon {:.4g} at delta {:.3g} of that run is not counted here",
-                         trained, c.epsilon, c.delta);
+      if (!c.for_release()) return trained + kOfAnUnpublishedRun;
+      return fmt::format("{}: epsilon {} at delta {} of that run is not counted here", trained,
+                         short_rounded_up(c.epsilon), short_rounded_up(c.delta));
     } catch (const std::exception&) {  // no description
     }
   }
-  return trained +
-         " and no certificate is beside it: what it may show of those rows is not counted here";
+  return trained + kWithoutCertificate;
 }
 
 }  // namespace
@@ -267,6 +279,16 @@ void freeze_again(const FineTuning& settings, const PublicWeights& weights, Netw
   }
   ensure(left.empty(), "the checkpoint has other frozen weights");
   network = freeze(network, layers, values);
+}
+
+std::string why_not_for_release(const privacy::Certificate::PublicInput& weights,
+                                const std::string& dataset) {
+  if (weights.not_counted.ends_with(kOfAnUnpublishedRun))
+    return "initial weights are those of a run that is not for release";
+  if (weights.not_counted == trained_on(dataset) + kWithoutCertificate)
+    return "initial weights were trained on data of the same name, and no certificate is beside "
+           "them";
+  return "";
 }
 
 std::string digest_of_file(const std::string& path) {

@@ -39,6 +39,13 @@ PublicWeights start_from_public_weights(const FineTuning& settings, Network& net
 /// resumed. weights: pre-trained weights, with those of frozen layers, from the run's checkpoint.
 void freeze_again(const FineTuning& settings, const PublicWeights& weights, Network& network);
 
+/// Returns why a model that starts from these weights is not for release; "" if nothing is known
+/// that forbids it. cudp must have trained the weights, in a run that is not for release, or on
+/// data of the name `dataset` with no certificate beside them: they may then show rows of this data
+/// set, and a frozen layer has them as they were.
+std::string why_not_for_release(const privacy::Certificate::PublicInput& weights,
+                                const std::string& dataset);
+
 /// Returns the SHA-256 digest of a file, hexadecimal. Throws InputError if the file cannot be read.
 std::string digest_of_file(const std::string& path);
 /// Returns the SHA-256 digest of the bytes of a list of numbers, hexadecimal.

@@ -159,6 +159,17 @@ std::vector<std::string> certificate_differences(const std::string& run,
   // Report pages contain nothing that is not in the certificate.
   a.erase("pages");
   b.erase("pages");
+  // What forbids a release may follow from what is beside the file of initial weights.
+  for (Json* const c : {&a, &b}) {
+    if (!c->contains("unsafe_flags") || !(*c)["unsafe_flags"].is_array()) continue;
+    Json& flags = (*c)["unsafe_flags"];
+    flags.erase(std::remove_if(flags.begin(), flags.end(),
+                               [](const Json& flag) {
+                                 return flag.is_string() &&
+                                        flag.get<std::string>().starts_with("initial weights ");
+                               }),
+                flags.end());
+  }
   // These differ in every replay: its seed, another build, a clipping norm that follows from noise;
   // and what is beside the file of initial weights, whose digest must be the same.
   std::set<std::string> allowed = {"/seeded",

@@ -116,10 +116,12 @@ void change_data(const fs::path& work, const RandomSettings& settings, int at) {
       change_row(work / "visits.csv", row,
                  visit(first, row % 2 == 0 ? "1e300,-1e300,c,yes" : "17,0,a,yes"), remove);
   } else if (settings.data == "table") {
-    const char* row = at % 3 == 0 ? "1e300,-1e300,c,yes" : "17,0,a,yes";
+    const bool target = settings.has("dataset", "stays.csv");
+    std::string row = at % 3 == 0 ? "1e300,-1e300,c," : "17,0,a,";
+    row += !target ? "yes" : at % 3 == 0 ? "1e300" : "-1e-320";
     if (settings.has("malformed", "missing") && at % 4 != 0)
       row = at % 3 == 0 ? "old,\"40\"h,d,maybe" : "17,0";
-    change_row(work / "people.csv", at, row, remove);
+    change_row(work / (target ? "stays.csv" : "people.csv"), at, row, remove);
   } else if (settings.data == "matrix") {
     SmallMatrix m = matrix_of(7, kRows);
     const auto row = m.features.begin() + 5 * at;

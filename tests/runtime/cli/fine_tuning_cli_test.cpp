@@ -46,6 +46,13 @@ class FineTuningCli : public testing::Test {
   Finished train(const std::string& run, const Arguments& more) const {
     return cudp(training(run, private_table(more)));
   }
+  /// A training without a seed, whose model may be published.
+  Arguments unseeded(const std::string& run, const Arguments& more) const {
+    Arguments words = training(run, private_table(more));
+    const auto seed = std::ranges::find(words, "--seed");
+    words.erase(seed, seed + 2);
+    return words;
+  }
   std::string file(const std::string& name) const { return content_of(folder_ / name); }
   Json certificate(const std::string& run) const {
     return Json::parse(file(run + "/release/privacy.json"));
@@ -326,7 +333,7 @@ TEST_F(FineTuningCli, RanksResumeWithTheFrozenWeights) {
 }
 
 TEST_F(FineTuningCli, WhatAModelOfCudpSpentIsNamedAsNotCounted) {
-  ASSERT_EQ(train("first", {}).exit, 0);
+  ASSERT_EQ(cudp(unseeded("first", {})).exit, 0);
   Arguments words = training(
       "second", private_table({"--init", "first/release/model.safetensors", "--freeze", "fc1"}));
   std::erase(words, "--quiet");
@@ -363,6 +370,56 @@ TEST_F(FineTuningCli, WhatAModelOfCudpSpentIsNamedAsNotCounted) {
             "cudp trained the file on 'people' and no certificate is beside it: what it may show "
             "of those rows is not counted here");
   expect_verified("third");
+}
+
+/// Frozen layers are published as the file has them: where the file is not for release, or nothing
+/// says that it is and its data set has this one's name, neither is the model.
+TEST_F(FineTuningCli, WeightsThatAreNotForReleaseAreNotPublishedInAnotherModel) {
+  constexpr const char* kUnpublished = "initial weights are those of a run that is not for release";
+  constexpr const char* kSameName =
+      "initial weights were trained on data of the same name, and no certificate is beside them";
+  const auto reasons = [&](const std::string& run, const std::string& file) {
+    const Finished f = cudp(unseeded(run, {"--init", file, "--freeze", "fc1"}));
+    EXPECT_EQ(f.exit, 0) << f.err;
+    expect_verified(run);
+    const Json c = certificate(run);
+    EXPECT_EQ(c.at("unsafe_flags"), c.value("not_for_release", Json::array()));
+    EXPECT_EQ(c.at("for_release"),
+              !fs::exists(folder_.path() / run / "release/NOT-FOR-RELEASE.txt"));
+    return c.at("unsafe_flags");
+  };
+  ASSERT_EQ(train("seeded", {}).exit, 0);
+  EXPECT_EQ(reasons("of_seeded", "seeded/release/model.safetensors"), Json({kUnpublished}));
+  ASSERT_EQ(
+      cudp(training("bare", {"--method", "sgd", "--model", "table.toml", "--steps", "6"})).exit, 0);
+  EXPECT_EQ(reasons("of_bare", "bare/private/model.safetensors"), Json({kSameName}));
+  EXPECT_EQ(reasons("again", "of_bare/release/model.safetensors"), Json({kUnpublished}));
+  ASSERT_EQ(cudp(unseeded("sound", {})).exit, 0);
+  EXPECT_EQ(reasons("of_sound", "sound/release/model.safetensors"), Json::array());
+
+  // Public rows may be trained on without privacy, if their data set has another name.
+  std::string schema = file("people.csv.schema.toml");
+  schema.replace(schema.find("\"people\""), 8, "\"others\"");
+  write_text(folder_ / "others.csv.schema.toml", schema);
+  fs::copy(folder_ / "people.csv", folder_ / "others.csv");
+  ASSERT_EQ(cudp(training("public", {"--dataset", "others.csv", "--method", "sgd", "--model",
+                                     "table.toml", "--steps", "6"}))
+                .exit,
+            0);
+  EXPECT_EQ(reasons("of_public", "public/private/model.safetensors"), Json::array());
+
+  // A certificate that leaves the reason out is found.
+  for (const char* run : {"of_seeded", "of_bare"}) {
+    Json c = certificate(run);
+    c["unsafe_flags"] = Json::array();
+    c["for_release"] = true;
+    c.erase("not_for_release");
+    write_text(folder_.path() / run / "release/privacy.json", c.dump(2) + "\n");
+    fs::remove(folder_.path() / run / "release/NOT-FOR-RELEASE.txt");
+    const Finished found = cudp({"verify", run});
+    EXPECT_EQ(found.exit, 1);
+    EXPECT_NE(found.out.find("initial weights"), std::string::npos) << found.out;
+  }
 }
 
 TEST_F(FineTuningCli, VerifyFindsAnotherFileOrOtherFrozenLayers) {
