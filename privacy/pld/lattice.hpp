@@ -49,7 +49,8 @@ Lattice lattice_below(const DiscretePld& pld, double interval, double negligible
 /// causes.
 class AddedLogSum {
  public:
-  /// atoms: the distribution of the loss. They must outlive this object. log_sum: log E[e^(tilt L)].
+  /// atoms: the distribution of the loss. They must outlive this object. log_sum: log E[e^(tilt
+  /// L)].
   AddedLogSum(const LoggedAtoms& atoms, double tilt, double log_sum);
   /// Returns the increase of log E[e^(tilt L)] if losses are rounded to multiples of this interval,
   /// or, if the increase is larger than `enough`, some part of it that is also larger.
