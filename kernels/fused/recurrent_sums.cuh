@@ -301,8 +301,9 @@ struct TextSums {
   }
 
  private:
-  /// Returns how many groups of 16 positions, each a step of a matrix product, the piece of text e
-  /// that starts at position `first` has. s: the block's shared memory.
+  /// Returns the number of steps of a matrix product, 16 positions each, for one piece of a text:
+  /// its positions from `first` on, at most P::kPiece of them. e: index of the text among those of
+  /// the block. s: the block's shared memory.
   static __device__ __forceinline__ int steps_of(const TextSpace<P>& s, int e, int first) {
     const int steps = (s.length[e] - first + 15) / 16;
     return steps < P::kPiece / 16 ? steps : P::kPiece / 16;

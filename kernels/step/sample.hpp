@@ -38,9 +38,9 @@ struct SampleArgs {
   const float* norms = nullptr;  ///< norms of examples first to end - 1, or null
   ImportanceRule rule = {};      ///< used with norms only
   std::int64_t first = 0;        ///< example with index 0 in drawn and norms, at most begin
-  /// Number of steps of an epoch with random allocation, on a device; 0 for the other kinds of
-  /// sampling. With random allocation the stream must be Stream::allocation, and its step is the
-  /// step whose batch is drawn.
+  /// With random allocation, number of steps of an epoch; 0 for the other kinds of sampling. Used
+  /// by the kernels of a CUDA device only. With random allocation the stream must be
+  /// Stream::allocation, and its step is the step whose batch is drawn.
   std::uint32_t epoch_steps = 0;
   /// The step of the epoch in which each example is used, from example `first` on, as written by
   /// Allocate. Null: the kernel computes the steps.

@@ -36,10 +36,11 @@ struct AllocationTable {
   double point_error = 0.0, mass_error = 0.0;
 };
 
-/// Returns the table of W_1 + ... + W_steps, where each W_i = e^(z_i / sigma - 1 / (2 sigma^2))
-/// with independent standard normal z_i. This sum is `steps` times the likelihood ratio of an
-/// epoch. Throws std::domain_error if sigma is so small that the sum exceeds the range of double.
-/// side: whether the table is an upper or a lower bound. grid: its accuracy.
+/// Returns a table (AllocationTable) that bounds means E f(S) of the sum S = W_1 + ... + W_steps,
+/// from above or from below. Each W_i = e^(z_i / sigma - 1 / (2 sigma^2))
+/// with independent standard normal z_i. S is `steps` times the likelihood ratio of an epoch.
+/// Throws std::domain_error if sigma is so small that the sum exceeds the range of double. side:
+/// whether the means are bounded from above or from below. grid: accuracy of the table.
 AllocationTable allocation_table(const AllocatedGaussian& epoch, Side side,
                                  const AllocationGrid& grid);
 

@@ -22,7 +22,9 @@ struct LoggedAtoms {
   std::span<const Atom> atoms;
   std::span<const double> log_masses;
 };
-/// Returns the moments of a loss with these values under exponential tilting by `tilt`.
+/// Returns the mean and the variance of a privacy loss with these atoms, after each probability p
+/// of a loss L was replaced by p e^(tilt L) and all were divided by their sum (exponential
+/// tilting).
 Moments moments(const LoggedAtoms& atoms, double tilt);
 
 /// Privacy loss distribution of one release, bounded from above and from below by distributions

@@ -210,8 +210,8 @@ class RunChecker {
   std::uint64_t holdout_releases_ = 0;
   std::optional<bool> normalised_;
   std::map<std::pair<std::uint64_t, NoiseSource>, transcript::Release> first_releases_;
-  /// Charges of numbered releases that were used so far: the random key, and the release's index in
-  /// the ledger.
+  /// Charges in the ledger for which the transcript's release was found, of releases that have an
+  /// index: the number of the random key, and the release's index in the ledger.
   std::set<std::pair<std::uint64_t, std::uint64_t>> numbers_used_;
   /// Charges without an index that were used so far, in halves, by mechanism (its exact text). A
   /// covariance matrix is released in two parts and charged once.

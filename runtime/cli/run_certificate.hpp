@@ -53,7 +53,7 @@ Answer explained(const std::string& run);
 /// sigma, epsilon (to which the noise is calibrated) or delta; several changes for one row are
 /// joined by "+". If the batch changes, the number of epochs is kept. Trains nothing and reads no
 /// data. Throws InputError if the run's releases do not follow from these numbers alone; also
-/// throws what the functions in privacy/ throw.
+/// throws std::invalid_argument or std::domain_error if the accountant cannot compute an epsilon.
 Answer what_if(const std::string& run, const std::vector<std::string>& changes);
 
 /// Computes the epsilon that several runs on the same data have together, in two ways: if settings
@@ -62,7 +62,8 @@ Answer what_if(const std::string& run, const std::vector<std::string>& changes);
 /// states that no setting was chosen by looking at a run (fixed_ahead). For unfinished runs, uses
 /// the planned cost. delta: delta of all runs together; if not given, the delta that all
 /// certificates state. Throws InputError if the certificates have different neighbouring relations,
-/// or if a run is given twice; also throws what the functions in privacy/ throw.
+/// or if a run is given twice; also throws std::invalid_argument or std::domain_error if the
+/// accountant cannot compute an epsilon.
 Answer several_runs(const std::vector<std::string>& runs, std::optional<double> delta,
                     bool fixed_ahead);
 

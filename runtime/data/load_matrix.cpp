@@ -179,8 +179,8 @@ void check_given_apart(const LabelledArrays& train, const LabelledArrays& test) 
                   "memory of the training rows, " + other->name);
 }
 
-/// Throws InputError if test rows or their labels are in the training file, unless both are in
-/// different arrays of one .npz file.
+/// Throws InputError if test rows or their labels are in the training file. They may be in the same
+/// .npz file as the training rows, if they are in arrays of their own.
 void check_matrices_apart(const ArrayFiles& train, const ArrayFiles& test) {
   if (train.given != nullptr && test.given != nullptr)
     return check_given_apart(*train.given, *test.given);

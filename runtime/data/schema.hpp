@@ -154,8 +154,8 @@ std::string first_incomplete(const TableSchema& schema);
 /// Returns whether the column is the one that a model learns to predict, i.e. its kind is Label (a
 /// class) or Target (a number).
 bool is_predicted(const Column& column);
-/// Returns the bounds of the target column of a complete schema; nullopt if the schema has classes
-/// (a label column) instead.
+/// Returns the bounds of the target column; nullopt if the schema has classes (a label column)
+/// instead. The schema must state all that its columns' kinds need (first_incomplete() is "").
 std::optional<TargetBounds> target_bounds(const TableSchema& schema);
 
 /// Returns whether examples are texts, i.e. whether the schema has a Text column (then no other

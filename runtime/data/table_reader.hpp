@@ -114,7 +114,8 @@ class TableReader {
 };
 
 /// Returns an object that collects one rank's share of the table's rows, with memory reserved.
-/// empty: result of TableReader::empty(). rows: number of rows of the table. file: name of the
+/// empty: a data set without examples that has the shape of the table's examples
+/// (TableReader::empty()). rows: number of rows of the table. file: name of the
 /// table, for messages.
 KeptRange kept_rows(Dataset empty, const TableSchema& schema, const TableOptions& options,
                     Share share, std::uint64_t rows, const std::string& file);

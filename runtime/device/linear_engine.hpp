@@ -62,7 +62,8 @@ std::unique_ptr<LinearEngine> make_cpu_linear_engine(const Dataset& train, Loss 
 
 /// Makes an engine on a CUDA device. Throws Error if there is no device that can be used. train:
 /// the training set. loss: the model's loss. max_examples: public upper bound on the number of
-/// examples.
+/// examples. device: index of the device. weights: weight of each class, by which the loss is
+/// multiplied before clipping.
 std::unique_ptr<LinearEngine> make_cuda_linear_engine(const Dataset& train, Loss loss,
                                                       double max_examples, int device = 0,
                                                       SignWeights weights = {});

@@ -120,10 +120,10 @@ class Gate {
   void use_key(Stream purpose, SharedKey key);
 
   /// Releases one sum S whose value only the engine has (code that computes training steps on a
-  /// device). Returns K, the noise in multiples of the grid g; the engine adds it to S, and must
-  /// return nothing about S but S / g + K modulo 2^64. Throws the exceptions of release(), and
-  /// std::logic_error if the gate has a release observer, because the released value could not be
-  /// passed to it.
+  /// device). S is a multiple of the grid g. Returns the noise K, in multiples of g: the engine
+  /// computes S / g + K modulo 2^64, and must let nothing else about S leave it. Throws what
+  /// release() throws, e.g. std::logic_error if the privacy budget refuses; also if the gate has a
+  /// release observer, because the released value could not be passed to it.
   std::int64_t draw_noise(const GaussianRelease& release);
 
   /// Charges a release to the privacy budget. Returns whether the budget allows it. release() also

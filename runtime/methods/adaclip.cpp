@@ -23,10 +23,10 @@ void check_tables(const Network& network) {
                        table->name);
 }
 
-/// Throws InputError if max_variance is too large for a network of d parameters, so that float32
-/// would lose too much of a squared norm: terms x^2 / scale^2 of the transformed gradient below
-/// 2^-126 become 0. For all d parameters together they are negligible if d^2 max_variance <= 2^104,
-/// because the error bound of dense_square allows 2^-20 of its value.
+/// Throws InputError unless d^2 max_variance <= 2^104, with d the network's number of parameters. A
+/// larger variance makes larger scales, by which gradients are divided before they are squared, and
+/// float32 represents squares below 2^-126 as 0. Up to this bound, what all squares together lose
+/// is less than the relative error 2^-20 that the calculation of norms allows for.
 void check_variances(const Network& network, double max_variance) {
   const auto d = static_cast<double>(network.parameter_count);
   if (const double bound = 0x1p104 / (d * d); max_variance > bound)

@@ -48,7 +48,7 @@ class SharedBoard {
   /// Ends the training on all ranks. Only the first call has an effect. why: reason, for error
   /// messages. code: exit code of the processes.
   void end(const std::string& why, Exit code) noexcept;
-  /// Throws RanksError if the training was ended.
+  /// Throws RanksError if a rank has called end().
   void check() const;
   bool ended() const { return page_->ended.load(std::memory_order_acquire) == kEnded; }
   std::string reason() const;

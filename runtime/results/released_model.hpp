@@ -77,9 +77,9 @@ std::optional<privacy::Certificate::PublicInput> released_initial_weights(const 
 /// source: name of the file, for messages.
 FeatureSettings released_features(const TensorFile& file, const std::string& source);
 
-/// Builds the network that the metadata of a model's file describe. text: number of words and
-/// length of word vectors, for models of texts. source: name of the file, for messages. Throws
-/// InputError if the metadata are missing or do not describe a valid network.
+/// Builds the network that the metadata of a model's file describe. text: for models of
+/// texts, the size of the vocabulary and the length of word vectors. source: name of the file, for
+/// messages. Throws InputError if the metadata are missing or do not describe a valid network.
 Network released_network(const TensorFile& file, const TextShape& text, const std::string& source);
 
 }  // namespace cudp

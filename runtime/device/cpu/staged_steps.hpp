@@ -128,8 +128,9 @@ class StagedSteps {
  private:
   StagedSteps(const Dataset& train, const EngineSettings& settings, const StageLimits& limits);
 
-  /// Starts to draw the batches of the next group of steps in another thread. from: first step of
-  /// the group, unless that step belongs to an earlier group. is_read_anyway: see plan_stage().
+  /// Starts to draw the batches of the next group of steps in another thread. The group begins with
+  /// step `from`, or with the step after all earlier groups if that is later. is_read_anyway:
+  /// whether all rows must be read for another use, so that this group's pass costs no reads.
   void draw_next(std::uint64_t from, bool is_read_anyway = false);
   /// Reads the file once, and copies the rows of a group to the group's file. use: see RowPass.
   bool copy_rows(const Group& group, const RowUse* use = nullptr);

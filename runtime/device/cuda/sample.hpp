@@ -46,8 +46,9 @@ void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::siz
 /// step of the epoch in which it is used.
 void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated);
 
-/// Launches a kernel that starts the next step of a run whose batches were drawn earlier: copies
-/// the step's batch from next.batches to next.drawn. The progress of the run is *next.space.cursor.
+/// Launches a kernel that starts the next step of several whose batches were drawn earlier: it
+/// copies the step's batch from next.batches to next.drawn. *next.space.cursor, in device memory,
+/// tells which step that is; the kernel advances it.
 void begin_drawn_step(Gpu& gpu, const NextStep& next);
 
 /// Memory for the batches of several consecutive steps, which one pair of kernel launches draws. A

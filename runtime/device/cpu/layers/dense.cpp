@@ -267,9 +267,9 @@ class CpuDense final : public CpuLayer {
     }
   }
 
-  /// Returns whether the layer reads the data set's rows in compact form instead of a dense input.
-  /// A code is then the index of a row of weights, in the order of place_input(). w: the thread's
-  /// workspace.
+  /// Returns whether the layer reads the data set's rows in compact form (CodedRows) instead of a
+  /// dense input. A row then stores, for each categorical column, the index of its one input that
+  /// is 1 (its code), which is also the index of that input's weights. w: the thread's workspace.
   bool reads_codes(const Workspace& w) const { return passes_codes() && w.reads_codes(); }
 
   /// Returns |x|^2 of example e of the workspace, which is stored in its table row. w: the thread's
