@@ -95,15 +95,15 @@ class Reasons {
         wrong("unsafe_flags: expected " + std::string(must ? "" : "no ") + "'" + flag +
               "', as public_inputs says");
     };
-    const bool unpublished =
-        training.find("' in a run that is not for release") != std::string::npos;
+    const bool unpublished = training.ends_with(
+        "' in a run that is not for release: what it may show of those rows is not counted here");
     expect_flag(kOfAnUnpublishedRun, unpublished, unpublished);
-    constexpr const char* kUnknown = "' and no certificate is beside it";
-    const std::string begin =
+    constexpr const char* kUnknown =
+        "' and no certificate is beside it: what it may show of those rows is not counted here";
+    const std::string same =
         "cudp trained the file on '" + json_.at("dataset").get<std::string>() + kUnknown;
     // Odd characters of a name are not stated as they are.
-    expect_flag(kOfTheSameName, training.starts_with(begin),
-                training.find(kUnknown) != std::string::npos);
+    expect_flag(kOfTheSameName, training == same, training.ends_with(kUnknown));
   }
 
   /// Checks the certificate's field not_for_release, the list of reasons why the model must not be
