@@ -1,17 +1,25 @@
 #include "runtime/base/rounded_text.hpp"
 
 #include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 
 namespace cudp {
 namespace {
 
+/// Returns `value` with this many significant digits, in the same form in every locale.
 std::string with_digits(double value, int digits) {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.*g", digits, value);
-  return text.data();
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value,
+                                 std::chars_format::general, digits)
+                       .ptr;
+  return {text.data(), end};
+}
+
+double number_in(const std::string& text) {
+  double value = 0.0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
 }
 
 /// Returns the power of ten of the last digit if `value` is written with `digits` significant
@@ -22,7 +30,7 @@ double last_digit(double value, int digits) {
 
 std::string up(double value, int digits) {
   std::string nearest = with_digits(value, digits);
-  if (std::strtod(nearest.c_str(), nullptr) >= value) return nearest;
+  if (number_in(nearest) >= value) return nearest;
   return with_digits(value + last_digit(value, digits), digits);
 }
 
@@ -34,7 +42,7 @@ std::string short_rounded_up(double value) { return up(value, 3); }
 
 std::string rounded_down(double value) {
   std::string nearest = with_digits(value, 6);
-  if (std::strtod(nearest.c_str(), nullptr) <= value) return nearest;
+  if (number_in(nearest) <= value) return nearest;
   return with_digits(value - last_digit(value, 6), 6);
 }
 
