@@ -24,14 +24,12 @@ constexpr std::size_t kPage = RowPass::kDirectPage;
 
 /// Number of blocks of the file that are read at the same time.
 constexpr std::size_t kBlocks = 8;
-/// Size of a block, the part of the file that one request reads [bytes].
-constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 /// Number of blocks that threads use at the same time, if the rows have a second use. The other
 /// blocks are being read meanwhile.
 constexpr std::size_t kUsedBlocks = kBlocks / 2;
 
-static_assert(kBlocks * (kBlockBytes + 2 * kPage) <= RowPass::kReadBytes);
-static_assert(RowPass::kMaxRowBytes <= kBlockBytes);
+static_assert(kBlocks * (RowPass::kBlockBytes + 2 * kPage) <= RowPass::kReadBytes);
+static_assert(RowPass::kMaxRowBytes <= RowPass::kBlockBytes);
 
 constexpr std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -42,8 +40,8 @@ class Pass {
   explicit Pass(const RowPass& pass)
       : pass_(pass),
         row_bytes_(pass.from.row_bytes()),
-        block_rows_(kBlockBytes / row_bytes_ / multiple() * multiple()),
-        block_bytes_(kBlockBytes + 2 * kPage),
+        block_rows_(RowPass::kBlockBytes / row_bytes_ / multiple() * multiple()),
+        block_bytes_(RowPass::kBlockBytes + 2 * kPage),
         from_(pass.from.open_again(O_DIRECT)),
         to_(pass.to.open_again(O_DIRECT | O_WRONLY)),
         lists_(pass.lists.size()),

@@ -40,6 +40,8 @@ struct RowPass {
   static constexpr std::size_t kDirectPage = 4096;
   /// Number of writes that are in progress at a time.
   static constexpr std::size_t kWrites = 32;
+  /// Number of bytes that are read at a time. A second use gets its rows from one such block.
+  static constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
   /// Memory for reads that are in progress [bytes], if a row is smaller than kMaxRowBytes.
   static constexpr std::size_t kReadBytes = std::size_t{9} << 20;
   static constexpr std::size_t kMaxRowBytes = std::size_t{1} << 16;

@@ -224,7 +224,7 @@ void StagedSteps::end_passes() {
 }
 
 bool StagedSteps::read_all_rows(std::uint64_t step, const Draw& draw, const RowUse& use) {
-  if (draw_) return false;
+  if (draw_ || use.multiple * train_.rows->row_bytes() > RowPass::kBlockBytes) return false;
   draw_ = draw;
   draw_next(step, true);
   if (!drawing_.valid()) return false;
