@@ -94,14 +94,12 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   check_same_facts(experiment, key.key());
   auto started = std::make_unique<Run>(RunFolder(""), key.key(), reporter, caller);
   Run& run = *started;
-  // Rows in memory have their codes computed before the training converts them. Rows in a file are
-  // read once for their codes and for the first steps, so these must be known.
-  const bool in_file = experiment.data.train.rows != nullptr;
+  const bool tagged_later = is_tagged_after_begin(experiment);
   const auto find_data_tag = [&](const Experiment& e) {
     reporter.timings().enter("codes of the data");
     run.data_tag = data_tag_of(e, key.key(), run.training.get());
   };
-  if (!in_file) find_data_tag(experiment);
+  if (!tagged_later) find_data_tag(experiment);
   make_new_folder(run.new_folder, experiment);
   run.folder = run.new_folder->folder();
   if (config.of<UnsyncedStart>().seconds > 0.0) run.boot = boot_id();
@@ -112,7 +110,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   run.reservation = Reservation(config.of<BudgetsInUse>(), note_of(experiment, run));
   announce(ranks, {.kind = RankCommand::Kind::begin});
   run.training = Training::begin(std::move(experiment), key, run, release_observer);
-  if (in_file) find_data_tag(run.training->experiment());
+  if (tagged_later) find_data_tag(run.training->experiment());
   observe_state(run);
 
   reporter.timings().enter("plan's certificate");

@@ -223,6 +223,10 @@ std::string meaning_of_data(const Experiment& e) {
 
 }  // namespace
 
+bool is_tagged_after_begin(const Experiment& e) {
+  return e.data.train.rows != nullptr && e.backend.name == "cpu";
+}
+
 std::string data_tag_of(const Experiment& e, const RandomKey& run_key, Training* training) {
   const RandomKey& key = e.split_key ? e.split_key->key() : run_key;
   const Authenticator authenticator(key);
