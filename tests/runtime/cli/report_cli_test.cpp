@@ -275,7 +275,7 @@ TEST_F(ReportCli, PagesOfAnUnknownFormatAreRefusedInWords) {
   write_text(folder_ / "run/release/privacy.json", certificate.dump(2) + "\n");
   const Finished f = cudp({"verify", folder_ / "run"});
   EXPECT_EQ(f.exit, 1);
-  EXPECT_NE(f.out.find("expected format 4"), std::string::npos) << f.out;
+  EXPECT_NE(f.out.find("expected format 5"), std::string::npos) << f.out;
 }
 
 TEST_F(ReportCli, FiguresThatWereNotPaidForAreInPrivateAlone) {
