@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "runtime/base/files.hpp"
+#include "runtime/base/rounded_text.hpp"
 
 namespace cudp {
 namespace {
@@ -65,7 +66,7 @@ std::string bar_of(const Progress& p) {
 std::string progress_of(const Progress& p, const std::string& bar) {
   std::string line = fmt::format("epoch {:.0f}/{:.0f} {}step {}/{}", std::floor(p.epoch),
                                  std::ceil(p.epochs), bar, p.step, p.steps);
-  if (p.epsilon) line += fmt::format("  epsilon {:.3f}", *p.epsilon);
+  if (p.epsilon) line += "  epsilon " + rounded_up(*p.epsilon, 4);
   if (p.test_accuracy) line += fmt::format("  test {:.2f} %", 100.0 * *p.test_accuracy);
   line += fmt::format("  {} examples/s", with_thousands(p.examples_per_second));
   if (p.step < p.steps) line += "  " + duration_text(p.seconds_left) + " left";

@@ -28,22 +28,22 @@ double last_digit(double value, int digits) {
   return std::pow(10.0, std::floor(std::log10(value)) - (digits - 1.0));
 }
 
-std::string up(double value, int digits) {
-  std::string nearest = with_digits(value, digits);
-  if (number_in(nearest) >= value) return nearest;
-  return with_digits(value + last_digit(value, digits), digits);
-}
-
 }  // namespace
 
-std::string rounded_up(double value) { return up(value, 6); }
+std::string rounded_up(double value, int digits) {
+  std::string nearest = with_digits(value, digits);
+  const double rounded = number_in(nearest);
+  if (rounded >= value) return nearest;
+  return with_digits(rounded + last_digit(value, digits), digits);
+}
 
-std::string short_rounded_up(double value) { return up(value, 3); }
+std::string short_rounded_up(double value) { return rounded_up(value, 3); }
 
 std::string rounded_down(double value) {
   std::string nearest = with_digits(value, 6);
-  if (number_in(nearest) <= value) return nearest;
-  return with_digits(value - last_digit(value, 6), 6);
+  const double rounded = number_in(nearest);
+  if (rounded <= value) return nearest;
+  return with_digits(rounded - last_digit(value, 6), 6);
 }
 
 }  // namespace cudp

@@ -13,6 +13,7 @@
 #include "runtime/audit/picture.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
+#include "runtime/base/rounded_text.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
@@ -139,15 +140,15 @@ nlohmann::ordered_json json_of(const AuditResult& r) {
 Answer answer_of(const AuditResult& r, const std::string& folder) {
   const auto at_least = [](double epsilon) { return "epsilon >= " + rounded_down(epsilon); };
   Answer a{.json = json_of(r), .rows = {}};
-  a.rows = {
-      {"canaries",
-       fmt::format("{}, {} of them in the training set", *r.settings.canaries, r.members)},
-      {"", of_kind(r.settings.kind)},
-      {"guesses", fmt::format("{} right of {}", r.guesses.correct, r.guesses.made)},
-      {"confidence", fmt::format("{:g} %", 100.0 * r.settings.confidence)},
-      {"certificate", fmt::format("epsilon <= {} at delta {:.3g}", rounded_up(r.epsilon), r.delta)},
-      {"shown: any mechanism", at_least(r.any)},
-      {"shown: Gaussian noise", at_least(r.gaussian)}};
+  a.rows = {{"canaries",
+             fmt::format("{}, {} of them in the training set", *r.settings.canaries, r.members)},
+            {"", of_kind(r.settings.kind)},
+            {"guesses", fmt::format("{} right of {}", r.guesses.correct, r.guesses.made)},
+            {"confidence", fmt::format("{:g} %", 100.0 * r.settings.confidence)},
+            {"certificate", fmt::format("epsilon <= {} at delta {}", rounded_up(r.epsilon),
+                                        short_rounded_up(r.delta))},
+            {"shown: any mechanism", at_least(r.any)},
+            {"shown: Gaussian noise", at_least(r.gaussian)}};
   if (r.own) a.rows.emplace_back("shown: these releases", at_least(*r.own));
   if (r.refutes())
     a.rows.emplace_back("REFUTED", "a bound is above the certificate; repeat with another seed");

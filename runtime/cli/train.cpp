@@ -12,6 +12,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/interrupt.hpp"
+#include "runtime/base/rounded_text.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
@@ -42,7 +43,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 std::string privacy_text(const RunResult& r) {
   if (std::isinf(r.epsilon)) return "none: trained without privacy";
-  return fmt::format("{} at delta {:.3g}", rounded_up(r.epsilon), r.delta);
+  return fmt::format("{} at delta {}", rounded_up(r.epsilon), short_rounded_up(r.delta));
 }
 
 /// Returns a text that compares the accuracy of a run without privacy with that of a private run.
@@ -84,9 +85,10 @@ Answer answer_of(RunResult r) {
     a.rows.emplace_back("with privacy", comparison_text(r));
   a.rows.emplace_back("epsilon", privacy_text(r));
   if (r.training_epsilon && std::isfinite(r.epsilon))
-    a.rows.emplace_back("training alone",
-                        fmt::format("{} at delta {:.3g}, for rows that were not held out",
-                                    rounded_up(*r.training_epsilon), *r.training_delta));
+    a.rows.emplace_back(
+        "training alone",
+        fmt::format("{} at delta {}, for rows that were not held out",
+                    rounded_up(*r.training_epsilon), short_rounded_up(*r.training_delta)));
   if (r.outcome.sigma) a.rows.emplace_back("sigma", rounded_down(*r.outcome.sigma));
   a.rows.emplace_back("steps", std::to_string(r.outcome.steps));
   a.rows.emplace_back("time", fmt::format("{} ({:.0f} examples/s)", duration_text(r.seconds),

@@ -15,6 +15,7 @@
 #include "privacy/verify/statements.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/interrupt.hpp"
+#include "runtime/base/rounded_text.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
 #include "runtime/cli/setting_lists.hpp"
@@ -82,7 +83,7 @@ void add_tuning_files(TuneRequest& request, const CommandFlags& own) {
 }
 
 std::string budget_text(double epsilon, double delta) {
-  return fmt::format("{} at delta {:.3g}", rounded_up(epsilon), delta);
+  return fmt::format("{} at delta {}", rounded_up(epsilon), short_rounded_up(delta));
 }
 
 /// Returns the number of rows that a dry run assumes if their number is private: kAssumedRows, or

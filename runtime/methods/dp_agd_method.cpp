@@ -9,6 +9,7 @@
 #include "privacy/filter.hpp"
 #include "privacy/rdp/zcdp.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/base/rounded_text.hpp"
 #include "runtime/config/class_weights.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/device/joined_linear.hpp"
@@ -134,9 +135,9 @@ DpAgdMethod::DpAgdMethod(const MethodContext& context)
 
 std::string DpAgdMethod::describe() const {
   return fmt::format(
-      "epsilon {:.4g} at delta {:.3g}: rho {:.4g}, {:.3g} for a first gradient and {:.3g} for a "
+      "epsilon {} at delta {}: rho {:.4g}, {:.3g} for a first gradient and {:.3g} for a "
       "step size, C {:.4g} and {:.4g}",
-      epsilon(), delta(), limit_, square_ * settings_.rho_gradient,
+      rounded_up(epsilon(), 4), short_rounded_up(delta()), limit_, square_ * settings_.rho_gradient,
       square_ * settings_.rho_selection, settings_.gradient_clip, settings_.loss_clip);
 }
 

@@ -13,6 +13,7 @@
 #include "privacy/filter.hpp"
 #include "privacy/rdp/gaussian.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/base/rounded_text.hpp"
 #include "runtime/config/choices.hpp"
 #include "runtime/config/class_weights.hpp"
 #include "runtime/methods/initial_weights.hpp"
@@ -80,9 +81,9 @@ std::optional<privacy::Budget> EngineMethod::filter() const {
 
 std::string EngineMethod::describe() const {
   return fmt::format(
-      "epsilon {:.4g} at delta {:.3g}: sigma {:.5g}, {} steps of expected batch {:.0f}, C {:.4g}",
-      epsilon(), delta(), plan_.noise_multiplier, plan_.steps, plan_.expected_batch,
-      plan_.clip_norm);
+      "epsilon {} at delta {}: sigma {:.5g}, {} steps of expected batch {:.0f}, C {:.4g}",
+      rounded_up(epsilon(), 4), short_rounded_up(delta()), plan_.noise_multiplier, plan_.steps,
+      plan_.expected_batch, plan_.clip_norm);
 }
 
 void EngineMethod::make_engine(const TrainingInputs& inputs) {

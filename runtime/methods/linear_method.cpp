@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/rounded_text.hpp"
 #include "runtime/methods/plan.hpp"
 #include "runtime/methods/releases_before.hpp"
 
@@ -19,7 +20,8 @@ LinearProblem linear_problem(const MethodContext& context) {
 }
 
 std::string LinearMethod::describe() const {
-  return fmt::format("{}: epsilon {:.4g} at delta {:.3g}", config_.method, epsilon(), delta());
+  return fmt::format("{}: epsilon {} at delta {}", config_.method, rounded_up(epsilon(), 4),
+                     short_rounded_up(delta()));
 }
 
 void LinearMethod::start(const TrainingInputs& inputs, const PrivacyBudget&) {

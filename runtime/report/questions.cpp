@@ -214,8 +214,8 @@ page::Section mechanism(const RunFacts& f) {
       fmt::format("{}, of cudp {}.", s.accountant, c.text("accountant_version"))};
   if (const std::string text = interval_of_epsilon(c); !text.empty()) accountant.push_back(text);
   if (s.failure > 0.0)
-    accountant.push_back(
-        fmt::format("Of delta, {:.3g} is set aside for errors of rounding.", s.failure));
+    accountant.push_back(fmt::format("Of delta, {} is set aside for errors of rounding.",
+                                     short_rounded_up(s.failure)));
   if (c.json.contains("filter"))
     accountant.emplace_back(
         "Releases were chosen on the way, and a filter admitted each that the budget allowed.");

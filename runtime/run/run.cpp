@@ -9,6 +9,7 @@
 #include "models/freeze.hpp"
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/base/rounded_text.hpp"
 #include "runtime/config/log_options.hpp"
 #include "runtime/config/report_options.hpp"
 #include "runtime/methods/registry.hpp"
@@ -210,11 +211,11 @@ void Run::describe() const {
     reporter_.warn(own_training_line(e, folder));
   reporter_.info(method.describe());
   if (const HoldoutPlan& held = training->holdout_plan(); held.releases_figures())
-    reporter_.info(
-        fmt::format("noisy figures of held-out {} are released once, for epsilon {:.4g} at delta "
-                    "{:.3g}; the larger epsilon of both parts, {:.4g}, holds for each",
-                    size.unit_rows > 1 ? "units" : "rows", held.epsilon, held.delta,
-                    std::max(held.epsilon, method.epsilon())));
+    reporter_.info(fmt::format(
+        "noisy figures of held-out {} are released once, for epsilon {} at delta "
+        "{}; the larger epsilon of both parts, {}, holds for each",
+        size.unit_rows > 1 ? "units" : "rows", rounded_up(held.epsilon, 4),
+        short_rounded_up(held.delta), rounded_up(std::max(held.epsilon, method.epsilon()), 4)));
   if (const std::string whose = row_privacy_line(e, method); !whose.empty()) reporter_.info(whose);
   // After the key was lost, the plan's cost is not the run's. What a private row count costs is
   // advice that takes another calibration: only for a reader of stderr.

@@ -7,6 +7,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/rounded_text.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/key_names.hpp"
 #include "runtime/data/named_datasets.hpp"
@@ -71,10 +72,11 @@ std::string unit_cost_line(const Experiment& e, const Method& method) {
                                  ? ", all with one text in " + shown(e.data.schema->unit->column)
                                  : "";
   return fmt::format(
-      "the unit of privacy is up to {} rows{}: that costs epsilon {:.4g}; with the same noise "
-      "single "
-      "rows (max_rows = 1) would cost {:.4g}",
-      e.data.unit_rows, column, method.epsilon(), method.epsilon_of_one_example());
+      "the unit of privacy is up to {} rows{}: that costs epsilon {}; with the same noise single "
+      "rows "
+      "(max_rows = 1) would cost {}",
+      e.data.unit_rows, column, rounded_up(method.epsilon(), 4),
+      rounded_up(method.epsilon_of_one_example(), 4));
 }
 
 }  // namespace cudp

@@ -30,7 +30,7 @@ Progress halfway() {
 
 TEST(Reporter, ProgressIsOneReadableLine) {
   EXPECT_EQ(progress_line(halfway(), 200),
-            "epoch 2/5 [==========>         ] step 500/1000  epsilon 1.234  test 97.53 %  "
+            "epoch 2/5 [==========>         ] step 500/1000  epsilon 1.235  test 97.53 %  "
             "48,123 examples/s  1h 02m left");
   EXPECT_EQ(progress_line(halfway(), 20).size(), 20u);
   Progress end = halfway();
