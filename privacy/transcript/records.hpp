@@ -76,7 +76,7 @@ struct Update {
   // State record.
   std::vector<float> parameters, moment1, moment2, average;
   /// Factor on the learning rate of each parameter; empty if all are 1.
-  std::vector<float> lr_scale;
+  std::vector<float> lr_scale{};
   bool operator==(const Update&) const = default;
 };
 

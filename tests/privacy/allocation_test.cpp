@@ -407,8 +407,9 @@ TEST(Allocation, IsRefusedWhereNoBoundIsKnown) {
        {AccountantKind::best, AccountantKind::pld, AccountantKind::rdp, AccountantKind::advanced}) {
     EXPECT_THROW(account(groups, kind), std::domain_error);
     EXPECT_THROW(account(replace, kind), std::domain_error);
-    if (kind == AccountantKind::rdp || kind == AccountantKind::advanced)
+    if (kind == AccountantKind::rdp || kind == AccountantKind::advanced) {
       EXPECT_THROW(account({.releases = {epoch}}, kind), std::domain_error);
+    }
   }
   EXPECT_THROW(rdp(epoch.mechanism, 8.0), std::domain_error);
   EXPECT_THROW(zcdp_of(epoch.mechanism), std::domain_error);
@@ -516,8 +517,9 @@ TEST_F(GoldenAllocation, EverySettingAgrees) {
       EXPECT_LE(found.epsilon - found.epsilon_lower, 6e-3 * found.epsilon) << where;
       const std::size_t direction = change == Change::remove ? 0 : 1;
       EXPECT_LE(found.epsilon_lower, c["dp_accounting_upper"][direction].get<double>()) << where;
-      if (c["dp_accounting_lower"].is_array())
+      if (c["dp_accounting_lower"].is_array()) {
         EXPECT_GE(found.epsilon, c["dp_accounting_lower"][direction].get<double>()) << where;
+      }
     }
   }
 }

@@ -71,7 +71,8 @@ std::string version(Property property) {
   for (const libraryPropertyType part : {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL}) {
     int number = 0;
     (void)property(part, &number);
-    text += (text.empty() ? "" : ".") + std::to_string(number);
+    if (!text.empty()) text += '.';
+    text += std::to_string(number);
   }
   return text;
 }

@@ -469,8 +469,11 @@ TEST(FusedChoice, OfTextsIsByTheirLengthAndLayers) {
   EXPECT_EQ(texts(imdb(80), Precision::tf32, true), 8);
   EXPECT_EQ(texts(imdb(80), Precision::fp32), 0) << "its operands are fp16 numbers";
   EXPECT_EQ(texts(imdb(80, 50)), 0) << "another table of words";
-  for (const Case& c : cases::kTextCases)
-    if (std::string(c.name) != "imdb_rnn") EXPECT_EQ(texts(c), 0) << c.name;
+  for (const Case& c : cases::kTextCases) {
+    if (std::string(c.name) != "imdb_rnn") {
+      EXPECT_EQ(texts(c), 0) << c.name;
+    }
+  }
 }
 
 /// What a library gives is as near to what our kernels give as sums in another order are.

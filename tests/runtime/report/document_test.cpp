@@ -67,8 +67,9 @@ TEST(PageDocument, TextFitsEightyColumns) {
     const std::string line = text.substr(at, end - at);
     std::size_t characters = 0;
     for (const char c : line) characters += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-    if (line.find_first_not_of("=-") != std::string::npos && at > 0 && characters > 80)
+    if (line.find_first_not_of("=-") != std::string::npos && at > 0 && characters > 80) {
       EXPECT_EQ(line.find("größe größe größe größe größe größe größe"), 0u) << line;  // a title
+    }
     at = end + 1;
   }
 }

@@ -222,7 +222,7 @@ TEST_F(DeviceChoice, ADeviceThatFailsLeavesARunThatResumes) {
 /// Another version of cuBLAS may round a sum otherwise, and under the same noise the difference of
 /// both would be released without noise.
 TEST_F(DeviceChoice, ARunIsNotResumedWithAnotherLibrary) {
-  const auto run_with = [&](const std::string& library, int failing_launch,
+  const auto run_with = [&](const std::string& library, std::size_t failing_launch,
                             const Arguments& words) {
     return run_observed(folder_.path(), words, [library, failing_launch] {
       static Backend made_up = emulated_cuda();

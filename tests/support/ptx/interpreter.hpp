@@ -34,10 +34,10 @@ struct Block;
 
 struct Launch {
   Kernel* kernel = nullptr;
-  Dim grid, block;
-  u32 dynamic_shared = 0;      ///< bytes
-  std::vector<u8> parameters;  ///< laid out as Kernel::parameters say
-  bool is_dependent = false;   ///< it may begin before the operation before it has ended
+  Dim grid{}, block{};
+  u32 dynamic_shared = 0;        ///< bytes
+  std::vector<u8> parameters{};  ///< laid out as Kernel::parameters say
+  bool is_dependent = false;     ///< it may begin before the operation before it has ended
 };
 
 struct Totals {
