@@ -125,6 +125,17 @@ layers = [
 ]
 )";
 
+/// A layer that normalises after a recurrent one: the recurrent layer runs one text after another.
+inline constexpr const char* kNormalisedState = R"(
+name = "normalised_state"
+layers = [
+  { type = "embedding", name = "words" },
+  { type = "gru", name = "a", hidden = 12 },
+  { type = "groupnorm", name = "norm", groups = 3 },
+  { type = "dense", name = "b", out = "outputs" },
+]
+)";
+
 /// Cases with texts.
 inline const Case kTextCases[] = {
     {"imdb_rnn", "imdb-rnn", {1, 1, 24}, 2, {50, 100}},
@@ -133,6 +144,7 @@ inline const Case kTextCases[] = {
     {"trainable", kTrainable, {1, 1, 13}, 2, {31, 9}},
     {"bag", kBagOfWords, {1, 1, 13}, 4, {31, 0}},
     {"gru", kGru, {1, 1, 9}, 2, {31, 5}},
+    {"normalised_state", kNormalisedState, {1, 1, 11}, 3, {30, 7}},
 };
 
 inline Network network_of(const Case& c) {

@@ -132,8 +132,12 @@ void Worker::backward_example(int example) {
     if (layers[i]->stores_example_gradient() && layers[i]->has_parameters())
       layers[i]->gradient(w_, example, 1);
   for (std::size_t i = layout_.first_together; i-- > layout_.first_parametric;) {
-    if (!layers[i]->is_frozen()) layers[i]->gradient(w_, example, 1);
-    if (i > layout_.first_parametric) layers[i]->backward(w_, example, 1);
+    const CpuLayer& layer = *layers[i];
+    // If gradient() reads no result of backward(), it comes first: backward() may overwrite what it
+    // reads.
+    if (layer.needs_backward()) layer.backward(w_, example, 1);
+    if (!layer.is_frozen()) layer.gradient(w_, example, 1);
+    if (!layer.needs_backward() && i > layout_.first_parametric) layer.backward(w_, example, 1);
   }
 }
 
