@@ -14,7 +14,7 @@ namespace cudp::fused {
 
 /// Layout of the packed copy of a network's parameters, in the order and number formats in which a
 /// fused kernel reads them. Most members are byte offsets in the copy. After the parameters come
-/// tables of pixel offsets. P: the kernel's Plan, its layout for one network.
+/// tables of pixel offsets. P: the kernel's Plan for one network.
 template <class P>
 struct Packed {
   static constexpr int kConvolutions = P::kConvolutions;
