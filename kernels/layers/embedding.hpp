@@ -1,5 +1,5 @@
 #pragma once
-// Embedding of words as rows of a table, and the gradient of those rows. CUDA.
+// Embedding of words as rows of a table, and the gradient of those rows, for CUDA.
 #include <cstdint>
 
 #include "kernels/common/divisor.hpp"

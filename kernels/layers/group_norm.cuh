@@ -17,7 +17,8 @@ __device__ __forceinline__ void for_each_in_channels(const CountedPlanes& x, int
     body(x.pixel(first * plane + i));
 }
 
-// grid: groups, examples. block: whole warps, at most 1024. static smem: 32 floats.
+// Forward pass of group normalisation. grid: groups, examples. block: whole warps, at most 1024.
+// static smem: 32 floats.
 __global__ inline void group_norm_kernel(device::GroupNorm a) {
   CUDP_SHARED(float, partial, [32]);
   const std::int64_t e = blockIdx.y;
@@ -49,7 +50,8 @@ __global__ inline void group_norm_kernel(device::GroupNorm a) {
   }
 }
 
-// grid: groups, examples. block: whole warps, at most 1024. static smem: 32 floats.
+// Backward pass of group normalisation. grid: groups, examples. block: whole warps, at most 1024.
+// static smem: 32 floats.
 __global__ inline void group_norm_backward_kernel(device::GroupNormBackward a) {
   CUDP_SHARED(float, partial, [32]);
   const std::int64_t e = blockIdx.y;
@@ -97,7 +99,8 @@ __global__ inline void group_norm_backward_kernel(device::GroupNormBackward a) {
   });
 }
 
-// Adds weighted rows. grid: columns, groups of kRowsPerBlock examples. block: any. smem: none.
+// Adds weighted rows to a sum (WeightedRows). grid: columns, groups of kRowsPerBlock examples.
+// block: any. smem: none.
 __global__ inline void weighted_rows_kernel(WeightedRows a) {
   const int live = live_examples(a.batch);
   const int begin = static_cast<int>(blockIdx.y) * kRowsPerBlock;

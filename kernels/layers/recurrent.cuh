@@ -1,20 +1,21 @@
 #pragma once
 // LSTM and GRU in float32. W are the weights of the inputs x, U those of the previous state h. A
 // block computes all steps of some texts, in one direction. Separate matrix products compute W x of
-// whole texts before, and the gradient of the inputs after.
+// whole texts before the steps of the forward pass, and the gradient of x after the steps of the
+// backward pass.
 #include "kernels/common/copy_async.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
 #include "kernels/layers/recurrent.hpp"
 #include "kernels/layers/recurrent_math.hpp"
 
-// Offsets are numbers of 32 bits: validate() ensures that those of a micro-batch are below 2^31,
-// and those in shared memory are below 2^18.
+// Offsets are computed in 32 bits. validate() ensures that offsets in a micro-batch's arrays are
+// below 2^31; offsets in shared memory are below 2^18.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Kind of recurrent cell as a template argument of kernels: an LSTM (GruCell: a GRU).
+/// Kind of recurrent cell as a template argument of kernels. LstmCell: an LSTM. GruCell: a GRU.
 struct LstmCell {
   static constexpr int kGates = 4;
   static constexpr bool kIsLstm = true;
@@ -39,8 +40,8 @@ struct RecurrentTexts {
   const device::RecurrentPass& a;
   bool is_reverse;
   const float* from;  ///< U [gates hidden, hidden]
-  const float* bias;  ///< [gates hidden], added to W x, the part of the inputs
-  /// [gates hidden], added to U h, the part of the previous state; for a GRU only
+  const float* bias;  ///< biases that are added to W x, the part of the inputs, [gates hidden]
+  /// Biases that are added to U h, the part of the previous state, [gates hidden]; for a GRU only.
   const float* state_bias;
   int first;                       ///< index of the block's first example
   std::int32_t* length = nullptr;  ///< [examples], number of words of each text, in shared memory
@@ -275,7 +276,8 @@ struct RecurrentBlock : RecurrentTexts {
 
 // Forward pass of an LSTM or GRU in float32. grid: groups of plan.examples texts, directions.
 // block: one thread per unit of plan.units and four examples, at most 256. dynamic smem:
-// step_floats + weight_floats, and the lengths. A multiprocessor holds 512 threads.
+// step_floats + weight_floats, and the lengths of the texts. At least two blocks of 256 threads fit
+// on a multiprocessor (__launch_bounds__).
 template <class Cell>
 __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
     recurrent_kernel(device::RecurrentPass a) {
@@ -368,7 +370,8 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
     }
 }
 
-// Backward pass in float32. grid: groups of plan.examples texts, directions. block: at most 256.
+// Backward pass of an LSTM or GRU in float32. grid: groups of plan.examples texts, directions.
+// block: at most 256.
 template <class Cell>
 __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
     recurrent_backward_kernel(device::RecurrentPass a) {

@@ -1,8 +1,9 @@
 #pragma once
 // Linear models with one output, on the whole data set at once. The score of an example x is x . w,
-// with w the weights, and the gradient of its loss is c x with a number c. So nothing per example
-// is larger than a float: sums of clipped gradients are X^T c, with X the matrix of all examples,
-// and the losses along a line w - a d of weights, with d its direction, need only X w and X d.
+// with w the weights. The gradient of its loss is c x, with c the derivative of the loss with
+// respect to the score. So kernels store one float per example, c or the score, and no gradients:
+//   - The sum of clipped gradients is X^T c, with X the matrix of all examples.
+//   - The losses at the weights w - a d, for several a and one direction d, need only X w and X d.
 //
 // Examples are stored in tiles of 16: features [tiles, d, 16], scores, labels and norms [tiles,
 // 16], with d the number of features. The unused slots of the last tile have label 0, which marks
@@ -79,8 +80,9 @@ struct LinearLosses {
 // they are exact, independent of the blocks and their order, and equal to the CPU's sums of the
 // same numbers.
 //
-// A number on the grid is at most 2^24 plus its rounding (linear_grid). So 64 of them fit into 32
-// bits, and 2^28 examples into 53.
+// A summand is at most 2^24 grid steps plus its rounding (linear_grid()). So a sum of 64 summands,
+// which a lane of linear_sum_kernel adds, fits into 32 bits, and a sum over 2^28 examples into the
+// 53 bits of a double.
 
 /// Computes the clipped derivative of each example i for LinearSum: derivatives[i] is that of its
 /// weighted loss with respect to its score, reduced so that |derivatives[i]| norms[i] <= clip_norm.
