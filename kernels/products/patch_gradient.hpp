@@ -22,9 +22,9 @@ inline constexpr int kPatchRows = kPatchChannels * kPatchTaps;
 inline constexpr int kMaxPatchTerms = 64;
 
 /// A patch, the part of a convolution whose products a thread block adds at once to the weight
-/// gradient: `lines` rows of output pixels. It consists of the rows of dy, their gradient, and the
-/// rows of the input x from which they are computed. lines = 0 means that the convolution is not
-/// computed from patches.
+/// gradient: `lines` rows of output pixels. It consists of these rows of dy, the gradient of the
+/// output, and of the rows of the input x that the output pixels depend on. lines = 0 means that
+/// the convolution is not computed from patches.
 struct ConvPatch {
   Planes x;
   Planes dy;

@@ -168,9 +168,9 @@ using TensorWarps =
 
 /// Tile of a matrix product computed by tensor cores; it has the same members as FloatTile. A warp
 /// computes half of the tile's rows and at most 32 columns. 8 products at a time are added to each
-/// element, in order, wherever the element is in the tile and the tile in the matrix. So an
-/// example's result depends neither on the micro-batch nor on the other examples. If terms =
-/// kTallTerms, the tile has twice as many rows.
+/// element, in order. This order is the same for every position of an element in the tile, and of
+/// the tile in the matrix. So an example's result depends neither on the micro-batch nor on the
+/// other examples. If terms = kTallTerms, the tile has twice as many rows.
 template <int columns, int terms = 16>
 struct TensorTile : TensorWarps<columns, terms> {
   using Warps = TensorWarps<columns, terms>;
@@ -187,10 +187,12 @@ struct TensorTile : TensorWarps<columns, terms> {
                                                                         : 7;
   static constexpr int kNormBlocks = columns == 64 ? 3 : kBlocks;
   static constexpr int kSumBlocks = columns == 64 ? 2 : columns == 32 ? 4 : 6;
-  // kPad and kPush lay out a and b so that each access uses every bank once. Lane 4 g + t reads
-  // element (t, g) of a fragment. When writing, a lane has one or more lines (rows of a, columns of
-  // b) for all k, or one k for all lines. Arrays for consecutive k are 8 banks apart, and every
-  // group of four is shifted further.
+  // Padding of a and b in shared memory, with which each access of a warp uses every bank once.
+  // kPad: number of floats after a row, a[half][k] or b[half][k], so that rows of consecutive k are
+  // 8 or 24 banks apart. kPush: number of floats by which the numbers of each group of four rows
+  // are shifted compared with the previous group (index()). Lane 4 g + t reads element (t, g) of a
+  // fragment. A lane writes one or more lines (rows of matrix A, columns of B) for all k, or all
+  // lines for one k.
   static constexpr int kPad = 8;
   static constexpr int kPush = 32 / kTerms;
   static_assert((kTerms / 4 - 1) * kPush < kPad);
@@ -243,9 +245,9 @@ __device__ __forceinline__ int first_column() {
   return static_cast<int>(blockIdx.y) * T::kColumns;
 }
 
-/// Where to find the numbers of a matrix at one index t of a product's summed dimension: the offset
-/// in memory of column t (left matrix) or row t (right matrix), and a factor to multiply its
-/// numbers by. offset < 0: the numbers are 0.
+/// Offset in memory and factor of a matrix's numbers at one index t of a product's summed
+/// dimension. The numbers are column t of the left matrix or row t of the right one. They are
+/// multiplied by `scale`. If offset < 0, the numbers are 0.
 struct Term {
   std::int32_t offset;
   float scale;
