@@ -1,10 +1,11 @@
 #pragma once
 // Poisson sampling and random allocation (sample.hpp) in two kernels on one stream. The first
-// writes flags and the number of drawn examples of each tile. The second writes the drawn indices
-// at their offsets, after those of earlier tiles. There are no atomics: the batch is ascending for
-// any launch shape. Nothing returns to the host. In a recorded step the second kernel also starts
-// the step. A step whose batch was drawn ahead is started by the last kernel of the step before
-// (finish.cuh), or, if there is no such step, by begin_step_kernel.
+// writes one bit per example (flag: drawn or not), and the number of drawn examples of each tile.
+// The second writes the drawn indices at their offsets, after those of earlier tiles. There are no
+// atomics: the batch is ascending for any launch shape. The host need not read any result. In a
+// recorded step the second kernel also starts the step. A step whose batch was drawn ahead is
+// started by the last kernel of the step before (finish.cuh), or, if there is no such step, by
+// begin_step_kernel.
 #include <cstdint>
 
 #include "kernels/common/simt.cuh"
@@ -98,9 +99,9 @@ __device__ __forceinline__ unsigned allocated_of_column(const SampleArgs& a, std
 
 /// First kernel of sampling: writes one bit per example, whether it is drawn, and the number of
 /// drawn examples in each tile of 256. kAllocated: whether examples are drawn by random allocation.
-/// It is a template argument because drawing again after a rejected word needs many registers,
-/// which the other kinds of sampling should not lose. kNumbered: whether examples are held out, so
-/// that the array a.index is given. space: scratch memory and result.
+/// kNumbered: whether examples are held out, so that the array a.index is given. space: scratch
+/// memory and result. kAllocated is a template argument, so that the other kinds of sampling do not
+/// need the many registers of the code that draws again after a rejected word.
 template <bool kAllocated, bool kNumbered>
 __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
   choose_step(a, space);
@@ -118,7 +119,9 @@ __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
   const int upper = static_cast<int>(threadIdx.x % kWarp / 16);
   const std::int64_t tiles = sample_tiles(a);
-  // Whole warps iterate together, for the ballots: the tiles of the second half may not exist.
+  // A warp processes four tiles at a time, two per half-warp. All its lanes iterate together,
+  // because __ballot_sync() needs the whole warp. So the tiles of the second half-warp may not
+  // exist.
   const std::int64_t warp = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
   const std::int64_t warps = std::int64_t{gridDim.x} * blockDim.x / kWarp;
   for (std::int64_t four = warp; 4 * four < tiles; four += warps) {
@@ -178,7 +181,8 @@ __global__ inline void allocated_flags_kernel(SampleArgs a, SampleSpace space) {
   write_flags<true, false>(a, space);
 }
 
-// As the two kernels above, with held-out rows.
+// Kernels like sample_flags_kernel and allocated_flags_kernel, for data sets with held-out
+// examples.
 __global__ inline void numbered_flags_kernel(SampleArgs a, SampleSpace space) {
   write_flags<false, true>(a, space);
 }
@@ -248,7 +252,7 @@ __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, st
   c.step = c.first + c.index;
   ListedStep& now = space.list[c.index];
   if (c.adapts_clip_norm != 0) {
-    // The previous step is complete, or this one would not start.
+    // The previous step is complete; otherwise this step would not have been started.
     if (c.index > 0) {
       const ListedStep& before = space.list[c.index - 1];
       const float clip = next_clip(c.clip, before.scalars.clip_norm, before.noisy_count);
@@ -276,9 +280,9 @@ __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
         space.scanned ? space.counts[tiles] : drawn_in(space, 0, tiles, &partial[0]);
     if (threadIdx.x == 0) *space.count = space.cursor != nullptr ? begin_step(space, all) : all;
   }
-  // While the last step waits for the host, its list must not change. If the run has stopped for
-  // another reason, the flags are still those of that step, and its list is written once more,
-  // unchanged.
+  // While the last started step waits for the host, its list of drawn examples must not change. If
+  // the run has stopped for another reason, the flags are still those of the last started step, and
+  // its list is written once more, unchanged.
   if (space.cursor != nullptr && space.cursor->pending != 0) return;
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
   const std::int64_t block_tiles = blockDim.x / 16;
