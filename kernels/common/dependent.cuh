@@ -24,9 +24,10 @@
 namespace cudp::inline CUDP_SIMT {
 
 /// Allows the next launch in the stream, if it is a dependent launch, to start its blocks as soon
-/// as every block of this launch (its primary) has called this function or has ended. Without the
-/// call they start when this launch ends. The call does not make results visible: for those the
-/// dependent kernel calls wait_for_primary(), which waits for the end of this launch.
+/// as every block of this launch (its primary) has called this function or has ended. Without this
+/// call the dependent launch starts when this launch ends. The call does not make the results of
+/// this launch visible: before the dependent kernel reads them, it must call wait_for_primary(),
+/// which waits for the end of this launch.
 __device__ __forceinline__ void let_dependent_start() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

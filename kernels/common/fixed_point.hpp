@@ -11,8 +11,8 @@ namespace cudp {
 // or the size of a micro-batch.
 
 /// A sum of rounded numbers, stored as an integer: the sum divided by its grid step. The grid step
-/// is the power of two to whose multiples each number is rounded before it is added. The integer is
-/// signed, in two's complement.
+/// is the power of two to whose multiples each number is rounded before it is added. The bits are
+/// those of a signed integer in two's complement.
 using FixedPoint = unsigned long long;
 
 /// Limits that make sums of rounded gradients safe from overflow, in grid steps. The grid step,

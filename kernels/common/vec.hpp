@@ -97,7 +97,7 @@ CUDP_INLINE Vec min(Vec a, Vec b) {
 
 CUDP_INLINE Vec sqrt(Vec a) {
 #if defined(__AVX512F__)
-  // The maskz form: GCC 12 warns of an uninitialised variable inside the plain one.
+  // Uses the maskz form, because GCC 12 warns of an uninitialised variable inside the plain form.
   return (Vec)_mm512_maskz_sqrt_ps(0xffff, (__m512)a);
 #elif defined(__AVX2__)
   return (Vec)_mm256_sqrt_ps((__m256)a);

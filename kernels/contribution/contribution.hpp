@@ -102,7 +102,7 @@ struct ContributionBound {
   double grid;
   /// Bound on the norm of m / scale, as a multiple of `norm`, for coordinate-wise clipping, which
   /// clips (gradient - m) / scale. 0 for other kinds of contribution. The rounding error of
-  /// (gradient - m) / scale grows with it.
+  /// (gradient - m) / scale grows with the norm of m / scale.
   double shift;
 };
 

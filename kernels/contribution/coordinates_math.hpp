@@ -72,9 +72,9 @@ CUDP_HD float dense_square(double a, double b, double c, double error) {
   const double roots = sqrt(a) + sqrt(c);
   return static_cast<float>(a - 2.0 * b + c + error * roots * roots);
 }
-/// Returns the argument `error` of dense_square() for a dense layer with these numbers of inputs
-/// and outputs, a relative rounding error: 2^-24 for each addition in the longest sum, and for 16
-/// more operations.
+/// Returns the argument `error` of dense_square(), a relative rounding error: 2^-24 for each
+/// addition in the longest sum, and for 16 more operations. inputs, outputs: numbers of inputs and
+/// outputs of the dense layer.
 CUDP_HD double dense_square_error(int inputs, int outputs) {
   return (inputs + outputs + 16) * 0x1p-24;
 }

@@ -38,8 +38,8 @@ struct Space {
   float scale[E][P::kLayers];  ///< factor of each layer's gradient when it is added to the sum
   int adds[E];                 ///< 1 if the example's gradient is added, else 0
   alignas(16) PrefetchedCandidates candidates;
-  AnyFunction functions[P::kStages.functions];  // activations, in shared memory because the sums
-                                                // need the registers
+  // Activations. In shared memory, because the sums need all registers.
+  AnyFunction functions[P::kStages.functions];
 };
 template <class P>
 constexpr std::size_t shared_bytes() {

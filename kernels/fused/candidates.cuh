@@ -62,8 +62,8 @@ __device__ __forceinline__ bool decide_example(const FusedSum& a, FusedTask task
   return factor > 0.0f;
 }
 
-/// Writes loss, squared norms and factors of example `at` of the micro-batch, if the launch reports
-/// them. One lane calls it. a: arguments of the launch. squares, factors: squared norm and factor
+/// Writes loss, squared norms and factors of example `at` of the micro-batch, unless a.losses is
+/// null. One lane calls it. a: arguments of the launch. squares, factors: squared norm and factor
 /// of each of the `layers` layers.
 template <int size>
 __device__ __forceinline__ void report_example(const FusedSum& a, int at, float loss, int layers,
@@ -87,8 +87,9 @@ __device__ __forceinline__ std::uint32_t acceptance_word(const FusedAcceptance& 
   return random_word(stream, a.first + number);
 }
 
-/// Candidates of importance sampling that a block processes next, in shared memory: the estimates
-/// and thresholds from their stored norms, and the random words that decide acceptance.
+/// Data in shared memory about the candidates of importance sampling that a block processes next:
+/// the estimates and thresholds that follow from their stored norms, and the random words that
+/// decide whether they are accepted.
 struct PrefetchedCandidates {
   SeenNorm seen[kWarp];
   std::uint32_t word[kWarp];

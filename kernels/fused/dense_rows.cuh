@@ -471,7 +471,8 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
     const auto number_of = [&](int e) { return example_number(a, index_of(begin + e)); };
     if (begin > 0) __syncthreads();  // no thread still reads the previous tile
 
-    // Loads labels and features, and fills the rest of each array: the bias's 1, then zeros.
+    // Loads labels and features. Fills the rest of each array: a 1 as the input of the bias, then
+    // zeros.
     const bool is_loss = thread_number() < x.n && task != FusedTask::forward;
     const std::uint32_t truth = is_loss ? truth_of(a, number_of(thread_number())) : 0;
     x.for_each_row([&](int e, float* to) {

@@ -10,7 +10,7 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Returns whether b replaces the maximum a. A NaN does, so that it is not lost.
+/// Returns whether b replaces the maximum a. A NaN replaces every number, so that it is not lost.
 __device__ __forceinline__ bool beats(float b, float a) { return b > a || b != b; }
 
 /// Returns the larger of the values a and b of two pixels, for each of two channels. If it is b,

@@ -82,7 +82,7 @@ struct TextSums {
 
   /// Calls body(k, layer, parameter) for each partial derivative that this thread holds. k: index
   /// among the thread's partial derivatives. layer: index of the layer, 0 to 3. parameter: index
-  /// among the parameters, or -1 if that place of the tile has no parameter.
+  /// among the parameters, or -1 if the tile has no parameter at this position.
   template <class Body>
   static __device__ __forceinline__ void for_each_number(const Body& body) {
     const Lane l;

@@ -65,7 +65,8 @@ __global__ inline void group_norm_backward_kernel(device::GroupNormBackward a) {
   const float inverse = a.statistics[(e * a.groups + blockIdx.x) * 2 + 1];
   float* const gradient = a.gradient + e * 2 * a.x_planes.channels;
 
-  // dx = (u - mean of u - z mean of (u z)) inverse, with z = (x - mean) inverse and u = dy weight.
+  // Computes dx = (u - mean of u - z mean of (u z)) inverse, with z = (x - mean) inverse and u = dy
+  // weight.
   float square = 0.0f;
   float mean_u = 0.0f;
   float mean_uz = 0.0f;

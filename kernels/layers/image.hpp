@@ -57,7 +57,7 @@ struct Load {
   const std::uint8_t* bytes;      ///< examples [data set, pixels], or null
   const float* floats;            ///< examples [data set, pixels], or null
   /// Examples in compact form (numeric features, and the indices of one-hot features that are 1);
-  /// its pointer is null for other data. Exactly one of bytes, floats and coded is set.
+  /// coded.rows is null for other data. Exactly one of bytes, floats and coded.rows is set.
   CodedRows coded;
   const std::uint8_t* labels;  ///< [data set], label of each example
   float scale;

@@ -33,9 +33,9 @@ struct GruCell {
 /// Number of examples (texts) for which a thread computes the steps of one hidden unit.
 inline constexpr int kExamplesOfThread = 4;
 
-/// Base of a thread block's work on an LSTM or GRU: the texts that the block processes, in one
-/// direction, and the parameters of that direction. blockIdx.x selects the texts, blockIdx.y the
-/// direction.
+/// Base class of a thread block's view of an LSTM or GRU: the texts that the block processes, in
+/// one direction, and the parameters of that direction. blockIdx.x selects the texts, blockIdx.y
+/// the direction.
 struct RecurrentTexts {
   const device::RecurrentPass& a;
   bool is_reverse;
@@ -165,8 +165,8 @@ __device__ __forceinline__ void step_back(float dh, float (&gate)[4], float befo
 /// backward pass. Cell: LstmCell or GruCell.
 template <class Cell, bool back>
 struct RecurrentBlock : RecurrentTexts {
-  /// Index of the thread's group of four examples; it has numbers 4 group .. 4 group + 3 of the
-  /// block.
+  /// Index of the thread's group of four examples. The group has the block's examples 4 group .. 4
+  /// group + 3.
   int group;
   int lane;    ///< index of the thread's unit among the plan.units that the block computes at once
   bool works;  ///< false for spare threads of the last warp
@@ -175,8 +175,8 @@ struct RecurrentBlock : RecurrentTexts {
   int pitch;        ///< distance between units in arrays with one number per example [floats]
   float* weights;   ///< shared memory: all of U, or two slabs (parts of it)
   float* steps[2];  ///< forward: [terms][pitch], states; backward: [gates hidden][pitch], deltas
-  /// [hidden][pitch]; forward: the cell state c; backward: the gradient that a step passes to the
-  /// previous one.
+  /// Numbers that one step passes to the next, [hidden][pitch]. Forward: the cell state c (LSTM
+  /// only). Backward: the gradient that goes to the previous step.
   float* carry;
   float* total;  ///< [hidden][pitch], forward only: sum of the states over steps
 
@@ -235,7 +235,8 @@ struct RecurrentBlock : RecurrentTexts {
     for (auto i = static_cast<int>(threadIdx.x); i < fours; i += static_cast<int>(blockDim.x)) {
       const int line = 4 * i / width;
       const int within = 4 * i - line * width;
-      // Forward, line l is gate l / units of unit l % units; backward, row l of U.
+      // Row of U for a line of the slab. Forward: line l is gate l / units of unit l % units.
+      // Backward: line l is row l of U.
       const int gate = line / a.plan.units;
       const int of = unit + line - gate * a.plan.units;
       const int row = back ? line : gate * a.hidden + of;
@@ -305,7 +306,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
       }
       const int j = unit + b.lane;
       if (!b.works || j >= hidden) continue;
-      // Global memory is read before the sums, to hide its latency.
+      // Reads global memory before it computes the sums, to hide the latency of the reads.
       float x[Cell::kGates][kExamplesOfThread];
       float sum[Cell::kGates][kExamplesOfThread] = {};
       float bias[Cell::kGates];
@@ -399,8 +400,8 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
       }
       const int j = unit + b.lane;
       if (!b.works || j >= hidden) continue;
-      // Global memory is read before the sums, to hide its latency. At an example's last step, the
-      // deltas of the step after it are 0.
+      // Reads global memory before it computes the sums, to hide the latency of the reads. At an
+      // example's last step, the deltas of the step after it are 0.
       float gate[4][kExamplesOfThread];
       float now[kExamplesOfThread];     // c
       float before[kExamplesOfThread];  // c or h of the previous step

@@ -205,7 +205,8 @@ struct TensorBlock : RecurrentTexts {
         CUDP_UNROLL for (int n = 0; n < kTensorExamples; ++n) { sums[p][u][n] = 0.0f; }
       }
     }
-    // If a unit does not exist, the last one is computed in its place and not used.
+    // If the thread's unit does not exist, the thread computes the last unit instead, and the
+    // result is not used.
     const int units = a.plan.is_resident ? a.hidden : a.plan.units;
     const int here = (a.plan.is_resident ? round : 0) + unit;
     const int top = here < units ? here : units - 1;
@@ -262,7 +263,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     const float* const before = s % 2 == 0 ? b.steps[0] : b.steps[1];
     float* const after = s % 2 == 0 ? b.steps[1] : b.steps[0];
     for (int round = 0; round < hidden; round += a.plan.units) {
-      // Global memory is read before the sums, to hide its latency.
+      // Reads global memory before it computes the sums, to hide the latency of the reads.
       float x[kTensorExamples][kTensorUnits][Cell::kGates];
       float total[kTensorExamples][kTensorUnits];
       int place[kTensorUnits];
@@ -353,7 +354,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     const float* const behind = s % 2 == 0 ? b.steps[0] : b.steps[1];
     float* const here = s % 2 == 0 ? b.steps[1] : b.steps[0];
     for (int round = 0; round < hidden; round += a.plan.units) {
-      // Global memory is read before the sums, to hide its latency.
+      // Reads global memory before it computes the sums, to hide the latency of the reads.
       float gate[kTensorExamples][kTensorUnits][4];
       float now[kTensorExamples][kTensorUnits];     // c
       float before[kTensorExamples][kTensorUnits];  // c or h of the previous step

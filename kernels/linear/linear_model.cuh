@@ -39,7 +39,7 @@ __global__ inline void linear_derivatives_kernel(LinearDerivatives a) {
 }
 
 // Adds clipped gradients. grid, block: any, one-dimensional, whole warps. smem: none. A warp reads
-// 8 features of a tile at once, 512 bytes: four lanes a feature, four examples a lane.
+// 8 features of a tile at once, 512 bytes: four lanes per feature, four examples per lane.
 __global__ inline void linear_sum_kernel(LinearSum a) {
   const auto lane = static_cast<int>(threadIdx.x % kWarp);
   const std::int64_t strips = (a.d + 7) / 8;

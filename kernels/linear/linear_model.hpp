@@ -55,11 +55,12 @@ struct LinearGradient {
   SignWeights weights = {};
 };
 
-/// Adds the clipped losses of all examples for several weight vectors at once, which lie on a line.
-/// For point k, total[k, l] += sum over tiles of min(weight * loss(score - steps[k] * along),
-/// max_loss), with l the example's slot in its tile. `scores` belong to the line's start, `along`
-/// to its direction. Each loss is rounded to a multiple of 1 / inverse_grid, and counts as an
-/// integer number of these steps. A loss that is NaN counts as max_loss.
+/// Adds the clipped losses of all examples, for several weight vectors on a line at once. Weight
+/// vector k is start - steps[k] * direction. total[k, l] += sum over tiles of min(weight *
+/// loss(score - steps[k] * along), max_loss), with l the example's slot in its tile. `scores` are
+/// the scores at the start, `along` those of the direction. Each loss is rounded to a multiple of 1
+/// / inverse_grid, and counts as an integer number of these steps. A loss that is NaN counts as
+/// max_loss.
 struct LinearLosses {
   const float* scores;
   const float* along;
@@ -112,11 +113,11 @@ struct LinearSum {
 };
 inline constexpr int kSumTiles = 16;  // tiles that a warp adds in 32 bits
 
-/// Adds the clipped losses of all examples for several weight vectors at once, which lie on a line.
-/// For point k, total[k] += sum over examples of min(weight * loss(score - steps[k] * along),
-/// max_loss). `scores` belong to the line's start, `along` to its direction. Each loss is rounded
-/// to a multiple of 1 / inverse_grid, and counts as an integer number of these steps. A loss that
-/// is NaN counts as max_loss.
+/// Adds the clipped losses of all examples, for several weight vectors on a line at once. Weight
+/// vector k is start - steps[k] * direction. total[k] += sum over examples of min(weight *
+/// loss(score - steps[k] * along), max_loss). `scores` are the scores at the start, `along` those
+/// of the direction. Each loss is rounded to a multiple of 1 / inverse_grid, and counts as an
+/// integer number of these steps. A loss that is NaN counts as max_loss.
 struct LinearLossSums {
   const float* scores;
   const float* along;  ///< scores of the direction

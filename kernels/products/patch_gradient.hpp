@@ -29,8 +29,8 @@ struct ConvPatch {
   Planes x;
   Planes dy;
   int stride = 1;
-  /// row, and also column, of x (its borders included) that the upper left kernel position reads
-  /// for the first output pixel
+  /// Row of x (its borders included) that the upper left kernel position reads for the first output
+  /// pixel. The column is the same number.
   int corner = 0;
   int lines = 0;
 

@@ -48,8 +48,8 @@ struct SequenceTile {
     column = within / down * T::kColumns;
   }
 
-  /// Returns whether this block also computes the gradient of the bias: blocks at the top of the
-  /// matrix do.
+  /// Returns whether this block also computes the gradient of the bias. The blocks whose tile is at
+  /// the top of the matrix do.
   __device__ __forceinline__ bool has_bias() const { return part.bias >= 0 && row == 0; }
   __device__ __forceinline__ bool holds_bias() const { return has_bias() && T::row(0) == 0; }
 

@@ -97,10 +97,10 @@ struct SequenceGradientNorm {
   Transform transform = {};
 };
 
-/// Largest number of texts whose gradients a block adds up as 32-bit integers before it adds these
-/// to the sums in memory. A text adds to each of them at most kMaxUnits in magnitude, because
-/// saturated_product() clamps. So a sum of 511 texts is at most 511 * 2^22 = 2^31 - 2^22 in
-/// magnitude, which fits; one of 512 may not.
+/// Largest number of texts whose gradients a block adds up as 32-bit integers before it adds the
+/// results to the sums in memory. A text adds at most kMaxUnits in magnitude to each 32-bit sum,
+/// because saturated_product() clamps. So a sum of 511 texts is at most 511 * 2^22 = 2^31 - 2^22 in
+/// magnitude and fits into 32 bits. A sum of 512 texts may not fit.
 inline constexpr int kMaxTextsAtOnce = 511;
 static_assert(kMaxTextsAtOnce * kMaxUnits <= 0x7fffffff);
 

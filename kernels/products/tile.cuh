@@ -1,7 +1,8 @@
 #pragma once
 // Matrix product of two tiles in shared memory, A [rows, terms] and B [terms, columns], by one
 // block's threads: in float32 (FloatTile) or by tensor cores (TensorTile). A tile type defines
-// which numbers of the product a thread computes, and how. The code around it is the same.
+// which numbers of the product a thread computes, and how. The code that uses a tile is the same
+// for all types.
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
@@ -10,8 +11,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// The numbers that one thread computes of a matrix product A B: its elements of the block's tile,
-/// and of the sums of B's columns. T: type of the tile.
+/// One thread's part of a matrix product A B. cell: the thread's elements of the block's tile.
+/// column: the thread's sums of columns of B. T: type of the tile.
 template <class T>
 struct Sums {
   float cell[T::kRowsThread][T::kColumnsThread];
@@ -23,8 +24,8 @@ struct Sums {
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) { cell[m][n] = 0.0f; }
     }
   }
-  /// Returns the sum of the squares of this thread's elements of the tile; with_columns: and of its
-  /// column sums.
+  /// Returns the sum of the squares of this thread's elements of the tile and, if with_columns, of
+  /// its column sums.
   __device__ __forceinline__ float square(bool with_columns) const {
     float sum = 0.0f;
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -75,8 +76,8 @@ struct FloatTile {
   alignas(16) float a[2][kTerms][kRows + kPad];
   alignas(16) float b[2][kTerms][kColumns + kPad];
 
-  // Row and column in the tile of a thread's number (m, n). A thread's rows are groups of four,
-  // kRows / 2 apart. Neighbouring threads have neighbouring groups.
+  // Row and column in the tile of the thread's element cell[m][n]. A thread's rows are groups of
+  // four, kRows / 2 apart. Neighbouring threads have neighbouring groups.
   static __device__ __forceinline__ int row(int m) {
     return m / 4 * (kRows / 2) + static_cast<int>(threadIdx.x) % kRowGroups * 4 + m % 4;
   }
@@ -154,7 +155,7 @@ struct WarpTile {
   static __device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x) / kWarp; }
   static __device__ __forceinline__ int warp_row() { return warp() % kWarpsDown * warp_rows; }
   static __device__ __forceinline__ int warp_column() { return warp() / kWarpsDown * warp_columns; }
-  // Row and column in the tile of the thread's number (m, n), in the layout of mma_tf32.
+  // Row and column in the tile of the thread's element cell[m][n], in the layout of mma_tf32.
   static __device__ __forceinline__ int row(int m) { return warp_row() + 8 * m + lane() / 4; }
   static __device__ __forceinline__ int column(int n) {
     return warp_column() + n / 2 * 8 + lane() % 4 * 2 + n % 2;

@@ -10,9 +10,9 @@ namespace cudp::inline CUDP_SIMT {
 /// Computes this block's tile of a matrix product: adds a(row, t) * b(t, column) to `sums` for t =
 /// 0 .. terms - 1, in order. with_columns: also adds up the columns of b. find_a(t) and find_b(t)
 /// return the Term (offset and factor) of a and of b at index t. The loads for the next t overlap
-/// with the arithmetic. Calls after(n) when the first n indices are done, after every T::kTerms of
-/// them. All threads must call the function. S: type of the thread's sums. FindA, FindB, After:
-/// types of the functions.
+/// with the arithmetic. After every T::kTerms indices, calls after(n), with n the number of indices
+/// done so far. All threads must call the function. S: type of the thread's sums. FindA, FindB,
+/// After: types of the functions.
 template <bool with_columns, class T, class S, class FindA, class FindB, class After>
 __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const FindA& find_a,
                                               const Factor& b, int columns, const FindB& find_b,
@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks) product_kernel(device
   });
 }
 
-/// Returns whether this thread computes part of the bias's gradient, which is the column sums of
-/// dy. One thread per column does, in the blocks of the product's first rows.
+/// Returns whether this thread computes part of the bias's gradient, the column sums of dy. In the
+/// blocks at the top of the matrix, one thread per column does.
 template <class T>
 __device__ __forceinline__ bool holds_bias() {
   return blockIdx.x == 0 && T::row(0) == 0;

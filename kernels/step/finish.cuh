@@ -121,8 +121,7 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   start_next_step(a.next);
 }
 
-/// Partial sums of two numbers of a gradient, those whose noise is the same pair of rounded
-/// normals.
+/// Partial sums of two numbers of a gradient. The noise for both is one pair of rounded normals.
 struct PairSum {
   long long even, odd;
 };

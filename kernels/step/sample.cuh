@@ -170,13 +170,15 @@ __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
   }
 }
 
-// Writes which examples Poisson or importance sampling draws, and counts per tile. grid: any, y
-// steps. block: any whole warps. Half a warp processes two tiles, so 8 threads per tile are enough.
+// Writes which examples Poisson or importance sampling draws, and how many per tile. grid.x: any;
+// grid.y: steps. block: any whole warps. Half a warp processes two tiles, so 8 threads per tile are
+// enough.
 __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
   write_flags<false, false>(a, space);
 }
 
-// Writes flags and counts for random allocation. grid: any, y steps. block: any whole warps.
+// Writes which examples random allocation draws, and how many per tile. grid.x: any; grid.y: steps.
+// block: any whole warps.
 __global__ inline void allocated_flags_kernel(SampleArgs a, SampleSpace space) {
   write_flags<true, false>(a, space);
 }
@@ -190,8 +192,8 @@ __global__ inline void numbered_allocated_flags_kernel(SampleArgs a, SampleSpace
   write_flags<true, true>(a, space);
 }
 
-// Replaces the number of drawn examples of each tile by the number drawn before the tile. grid: one
-// block of whole warps, y steps. dynamic smem: block / 32 words.
+// Replaces the number of drawn examples of each tile by the number drawn before the tile. grid.x:
+// 1; grid.y: steps. block: whole warps. dynamic smem: block / 32 words.
 __global__ inline void sample_scan_kernel(SampleArgs a, SampleSpace space) {
   CUDP_DYNAMIC_SMEM(std::uint32_t, warp_totals);
   choose_step(a, space);
@@ -267,8 +269,8 @@ __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, st
   return drawn;
 }
 
-// Second kernel of sampling: writes a.drawn and *space.count, and advances the cursor. grid: any, y
-// steps. block: whole warps up to 1024 threads. static smem: one word per warp.
+// Second kernel of sampling: writes a.drawn and *space.count, and advances the cursor. grid.x: any;
+// grid.y: steps. block: whole warps up to 1024 threads. static smem: one word per warp.
 __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
   CUDP_SHARED(std::uint32_t, partial, [1024 / kWarp]);
   if (space.range != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
@@ -363,8 +365,9 @@ __global__ inline void begin_step_kernel(BatchesAhead ahead, SampleSpace space,
 }
 
 /// Copies the batch of the step after the current one, if it was drawn ahead. Threads with the
-/// numbers 0, 1, ... share the work. The current step must no longer need its own batch. If the
-/// next step is not started after this one, the copy is in vain: begin_step_kernel makes it again.
+/// numbers 0, 1, ... share the work. Requires that no thread still needs the current step's batch.
+/// If the next step is not started after the current one, the copy is not used: begin_step_kernel
+/// makes it again.
 __device__ __forceinline__ void copy_next_batch(const NextStep& next, std::uint32_t thread,
                                                 std::uint32_t threads) {
   if (next.drawn == nullptr) return;
@@ -378,11 +381,11 @@ __device__ __forceinline__ void copy_next_batch(const NextStep& next, std::uint3
              count < next.batches.list_size ? count : next.batches.list_size, thread, threads);
 }
 
-/// Starts the step after the current one, if its batch was drawn ahead. All threads of all blocks
-/// of the current step's last launch call it, as the last thing that they do. Requires that
-/// copy_next_batch() has been called. The block that is the last to come here advances the cursor:
-/// all other blocks have then read what they need of it, and have counted the pairs of noise
-/// numbers that are undecided.
+/// Starts the step after the current one, if its batch was drawn ahead. Called by all threads of
+/// all blocks of the current step's last launch, as their last action. Requires that
+/// copy_next_batch() has been called. The last block that calls it advances the cursor: all other
+/// blocks have then read the members of the cursor that they need, and have counted their undecided
+/// pairs of noise numbers.
 ///
 /// A block's work is ordered before the start of the step by a barrier of the block, a fence and
 /// the counter of blocks, which the last block reads before its own fence.

@@ -49,8 +49,8 @@ struct StepCursor {
   /// (start_next_step()). Used only by launches that do so.
   std::uint32_t blocks_done = 0;
   std::uint32_t adapts_clip_norm = 0;  ///< 1 if the clipping norm is adaptive, by the rule `clip`
-  // Members for steps whose update is a separate launch, after the norm of the released gradient is
-  // known (step_size.hpp):
+  // Members for steps whose update is a separate launch, which runs after the norm of the released
+  // gradient is known (step_size.hpp).
   std::uint32_t awaits_update = 0;  ///< 1 while the current step's update is outstanding
   /// 1 if the update of the parameters may run: the whole gradient is released, and its norm is
   /// known. Otherwise 0.
