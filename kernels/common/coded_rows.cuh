@@ -1,5 +1,5 @@
 #pragma once
-// Access to stored rows of a CodedRows table in device memory. They are read in 32-bit words,
+// Access to stored rows of a CodedRows table in device memory. Rows are read in 32-bit words,
 // whatever the size of a code.
 #include <cstdint>
 

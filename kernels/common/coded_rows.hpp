@@ -1,6 +1,7 @@
 #pragma once
-// Rows of a table stored as numbers and codes. At most one of a group of one-hot features is not
-// zero, so a row stores the index of that feature, its code, and none of the zeros.
+// Compact form of a table's rows: numbers and codes. At most one feature of a one-hot group is not
+// zero. So a row stores one code for each group, the index of that feature, in place of the group's
+// values.
 #include <cstdint>
 
 namespace cudp {

@@ -16,7 +16,7 @@ struct Divisor {
   explicit Divisor(int by) : n(by), inverse(0xffffffffu / static_cast<std::uint32_t>(by) + 1) {}
 };
 
-/// Returns at / d.n, rounded down. Requires at >= 0 and at d.n < 2^32.
+/// Returns the dividend `at` divided by d.n, rounded down. Requires at >= 0 and at d.n < 2^32.
 CUDP_HD int quotient(int at, const Divisor& d) {
   return static_cast<int>(
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(at)) * d.inverse) >> 32);

@@ -1,11 +1,12 @@
 #pragma once
-// Arithmetic that is written once for a single element (CUDA, one thread) and for a SIMD register
-// of elements (CPU) is a template over a `lanes` type L. L names the types and the few operations
-// that C++ spells differently for the two. ScalarLanes is the single element; VecLanes
-// (vec_lanes.hpp) is a register.
+// Arithmetic that is written once, as a template over a `lanes` type L, and compiled twice: for a
+// single element (ScalarLanes; CUDA, one element per thread) and for a SIMD register of elements
+// (VecLanes in vec_lanes.hpp; CPU). L has the types, and the few operations that are written
+// differently in C++ for a float and for a SIMD vector.
 //
-// Both define types F, I and U. For these, `+ - * / & | ^ ~ << >>`, comparisons, `mask ? a : b`,
-// and the casts I(u), U(i) between the integers mean the same, lane by lane.
+// ScalarLanes and VecLanes define types F (floats), I (int32) and U (uint32). The following have
+// the same meaning, lane by lane, for the types of both:
+//   + - * / & | ^ ~ << >>, comparisons, mask ? a : b, the casts I(u) and U(i)
 #include <cstdint>
 
 #include "kernels/common/host_device.hpp"

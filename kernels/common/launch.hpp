@@ -1,6 +1,7 @@
 #pragma once
-// Types that all CUDA kernels of a network share. The kernels work on a micro-batch of examples at
-// once. Only the device knows how many of them were really drawn.
+// Types that all CUDA kernels of a network share. A kernel processes a micro-batch of examples at
+// once. The number of examples in a micro-batch follows from a random draw on the device, so the
+// host does not know it; launches are sized by the capacity of the micro-batch.
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -97,9 +98,10 @@ inline LaunchShape strided_shape(std::int64_t items, unsigned block = 256) {
 
 inline unsigned divide_up(int n, int by) { return static_cast<unsigned>((n + by - 1) / by); }
 
-/// Returns the launch shape for an array [rows, columns]. blockIdx.y is the row; there are at most
-/// 65,535 of them at once. blockIdx.x is a range of columns. A block is whole warps, at most 256
-/// threads, and covers up to 1,024 columns, four per thread.
+/// Returns the launch shape for an array [rows, columns]. blockIdx.y is the row; the grid has at
+/// most 65,535 rows, and with more rows a kernel loops (row += gridDim.y). blockIdx.x is a range of
+/// columns. A block is whole warps, at most 256 threads, and covers up to 1,024 columns, four per
+/// thread.
 inline LaunchShape rows_shape(int rows, int columns) {
   constexpr int kThreads = 256;
   constexpr int kMaxGrid = 65'535;

@@ -1,8 +1,8 @@
 #pragma once
 // The float vector of the SIMD level that a file is compiled for. Files named *_cpu.cpp are
 // compiled once per level, with CUDP_SIMD set to that level's namespace. They must not include
-// headers with inline functions of their own (no std containers). Otherwise the linker could keep
-// the AVX-512 copy of such a function for a machine without AVX-512.
+// headers whose inline functions have the same names at all levels, e.g. std containers. The linker
+// keeps one copy of such a function, and could keep the AVX-512 copy for a machine without AVX-512.
 #include <cstdint>
 
 #if defined(__x86_64__)
@@ -97,7 +97,7 @@ CUDP_INLINE Vec min(Vec a, Vec b) {
 
 CUDP_INLINE Vec sqrt(Vec a) {
 #if defined(__AVX512F__)
-  // The maskz form: GCC 12 warns of an uninitialised variable inside the plain one.
+  // Uses the maskz form, because GCC 12 warns of an uninitialised variable inside the plain form.
   return (Vec)_mm512_maskz_sqrt_ps(0xffff, (__m512)a);
 #elif defined(__AVX2__)
   return (Vec)_mm256_sqrt_ps((__m256)a);
@@ -110,7 +110,7 @@ CUDP_INLINE Vec sqrt(Vec a) {
 }
 
 CUDP_INLINE Vec to_float(VecI v) { return __builtin_convertvector(v, Vec); }
-CUDP_INLINE VecI to_int(Vec v) { return __builtin_convertvector(v, VecI); }  // truncates
+CUDP_INLINE VecI to_int(Vec v) { return __builtin_convertvector(v, VecI); }  // rounds towards zero
 CUDP_INLINE Vec bits_to_float(VecI v) { return (Vec)v; }
 CUDP_INLINE VecI float_to_bits(Vec v) { return (VecI)v; }
 

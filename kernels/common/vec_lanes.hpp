@@ -48,7 +48,8 @@ struct VecLanes {
   /// and writes the high 32 bits to `high`.
   static CUDP_HD U multiply(U a, std::uint32_t m, U& high) {
 #if defined(__AVX512F__)
-    // The maskz forms: GCC 12 warns of an uninitialised variable inside the plain ones.
+    // Uses the maskz forms, because GCC 12 warns of an uninitialised variable inside the plain
+    // forms.
     const __m512i factor = (__m512i)fill_u(m);
     const __m512i even = _mm512_maskz_mul_epu32(0xff, (__m512i)a, factor);
     const __m512i odd = _mm512_maskz_mul_epu32(0xff, (__m512i)a >> 32, factor);

@@ -12,7 +12,8 @@ __device__ __forceinline__ float warp_square_sum(const float* x, int n) {
   return warp_sum(sum);
 }
 
-// Squared norms of a dense layer. grid: any. block: whole warps, one warp per example. smem: none.
+// Computes the squared norm of a dense layer's gradient for each example. grid: any. block: whole
+// warps, one warp per example. smem: none.
 __global__ inline void dense_gradient_norm_kernel(DenseGradientNorm a) {
   const int live = live_examples(a.batch);
   const auto warps = static_cast<int>(gridDim.x * blockDim.x / kWarp);
@@ -24,10 +25,10 @@ __global__ inline void dense_gradient_norm_kernel(DenseGradientNorm a) {
   }
 }
 
-/// Writes example e's squared gradient norm of each group (parametric layer) to squares [groups].
-/// It is the sum of the group's rows group_parts[g] .. group_parts[g + 1] - 1 of parts [.,
-/// capacity], partial sums of squared norms. Returns the sum over all groups, the squared norm of
-/// the whole gradient.
+/// Writes example e's squared gradient norm of each group g (layer with parameters) to squares
+/// [groups]: the sum of rows group_parts[g] .. group_parts[g + 1] - 1 of parts [., capacity], which
+/// are partial sums of squared norms. Returns the sum over all groups, the squared norm of the
+/// whole gradient.
 __device__ __forceinline__ float group_squares(const float* parts, const std::int32_t* group_parts,
                                                int groups, int capacity, int e, float* squares) {
   float total = 0.0f;
@@ -58,7 +59,8 @@ __global__ inline void accept_kernel(device::Accept a) {
   });
 }
 
-// Stores gradient norms. grid, block: any, one thread per example. smem: none.
+// Stores the gradient norm of each example, for importance sampling. grid, block: any, one thread
+// per example. smem: none.
 __global__ inline void norms_kernel(device::Norms a) {
   for_each_example(a.batch, [&](int e) {
     float square = 0.0f;

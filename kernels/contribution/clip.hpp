@@ -29,10 +29,10 @@ inline LaunchShape launch_shape(const DenseGradientNorm& a) {
 
 namespace device {
 
-/// Computes clip factors: for each example, the factor by which the gradient of each group
-/// (parametric layer) is multiplied to clip it. An example's squared gradient norm of group g is
-/// the sum, in that order, of rows group_parts[g] .. group_parts[g + 1] - 1 of parts [., capacity],
-/// which are partial sums of squared norms.
+/// Computes clip factors: for each example and each group (layer with parameters), the factor by
+/// which the group's gradient is multiplied to clip it. `parts` [., capacity] has partial sums of
+/// squared norms. An example's squared gradient norm of group g is the sum of rows group_parts[g]
+/// .. group_parts[g + 1] - 1 of `parts`, added in ascending order of the rows.
 struct Clip {
   Batch batch;
   ClippedGradient clip;
@@ -47,7 +47,9 @@ struct Clip {
   /// therefore also holds for the weighted gradient.
   const float* class_weights;
   const std::uint8_t* label;  ///< [capacity]
-  float* clip_factors;        ///< [capacity, groups], written with weights: factors without them
+  /// Clip factors before they are multiplied by class weights, [capacity, groups]; written only if
+  /// class_weights is not null.
+  float* clip_factors;
 };
 
 /// Second stage of importance sampling for the examples that were drawn: computes the factor that

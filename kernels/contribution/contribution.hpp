@@ -1,7 +1,8 @@
 #pragma once
-// Contribution of one example to the sum of a step, as plain data, and the bounds on its norm. Only
-// bound_of computes the bounds. The engines' rounding grids, the sensitivity of the privacy plan,
-// the certificate and privacy/README.md ("What an example adds") all use it.
+// Contribution of one example to the sum of a step, as plain data, and the bounds on its norm.
+// bound_of() is the only function that computes the bounds. The engines' rounding grids, the
+// sensitivity in the privacy plan and the certificate use bound_of(); privacy/README.md ("What an
+// example adds") explains the bounds.
 #include <cmath>
 #include <variant>
 
@@ -35,9 +36,10 @@ struct CoordinateSettings {
   bool operator==(const CoordinateSettings&) const = default;
 };
 
-/// Largest norm of m / scale in coordinate-wise clipping, which turns a gradient g into (g - m) /
-/// scale, with the gradients' mean m. The means are made smaller if the norm is larger, because the
-/// rounding error of (g - m) / scale grows with it.
+/// Largest allowed norm of m / scale in coordinate-wise clipping, which transforms a gradient g to
+/// (g - m) / scale, with m the mean of the gradients. If the norm would be larger, all means are
+/// multiplied by a factor below 1. The limit exists because the rounding error of (g - m) / scale
+/// grows with the norm.
 inline constexpr double kLargestShift = 4.0;
 
 /// Parameters of one epoch of importance sampling, in which an example is drawn with a probability
@@ -46,8 +48,10 @@ struct ImportanceRule {
   double clip = 1.0;  ///< C, clipping norm, > 0
   /// k >= 1: an example is drawn as if its gradient had k times the norm that was last computed.
   double multiple = 5.0;
-  double min_norm = 0.01;  ///< g_L, in (0, C]: a smaller last norm counts as this
-  double rate = 0.0;       ///< b / K, in (0, 1 / C): probability to be drawn per unit of norm
+  double min_norm = 0.01;  ///< g_L, in (0, C]: if the last norm is smaller, g_L is used instead
+  /// b / K, in (0, 1 / C): probability to be drawn per unit of norm. b: expected batch size; K: the
+  /// noisy sum of the gradient norms of all examples.
+  double rate = 0.0;
   bool operator==(const ImportanceRule&) const = default;
 };
 
@@ -98,7 +102,7 @@ struct ContributionBound {
   double grid;
   /// Bound on the norm of m / scale, as a multiple of `norm`, for coordinate-wise clipping, which
   /// clips (gradient - m) / scale. 0 for other kinds of contribution. The rounding error of
-  /// (gradient - m) / scale grows with it.
+  /// (gradient - m) / scale grows with the norm of m / scale.
   double shift;
 };
 

@@ -6,7 +6,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// Partial sums for scales. grid: any. block: <= 1024, whole warps. static smem: a double per warp.
+// Computes partial sums of s_j and m_j^2 / s_j over the coordinates j (CoordinateSums). grid: any.
+// block: <= 1024, whole warps. static smem: a double per warp.
 __global__ inline void coordinate_sums_kernel(CoordinateSums a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
   if (*a.active == 0) return;
@@ -26,7 +27,8 @@ __global__ inline void coordinate_sums_kernel(CoordinateSums a) {
   parts[1] = ratios;
 }
 
-// Computes scales. grid: any. block: whole warps, one thread per number. smem: none.
+// Computes the scale and the centre of every coordinate (CoordinateArrays). grid: any. block: whole
+// warps, one thread per number. smem: none.
 __global__ inline void coordinate_arrays_kernel(CoordinateArrays a) {
   if (*a.active == 0) return;
   // Every warp adds the partial sums in the same order, so that all warps get the same bits.
@@ -48,7 +50,8 @@ __global__ inline void coordinate_arrays_kernel(CoordinateArrays a) {
   });
 }
 
-// Squared norms. grid: layers. block: <= 1024, whole warps. static smem: one double per warp.
+// Computes the squared norm of centre / scale for each dense layer (LayerShifts). grid: layers.
+// block: <= 1024, whole warps. static smem: one double per warp.
 __global__ inline void layer_shifts_kernel(LayerShifts a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
   const LayerShift& layer = a.layer[blockIdx.x];
@@ -68,7 +71,8 @@ __global__ inline void square_rows_kernel(SquareRows a) {
   for_each_number(a.n, [&](std::int64_t i) { a.y[i] = a.x[i] * a.x[i]; });
 }
 
-// Squared norms of a dense layer. grid: any. block: whole warps, one warp per example. smem: none.
+// Computes the squared norm of a dense layer's transformed gradient for each example
+// (DenseTransformedNorm). grid: any. block: whole warps, one warp per example. smem: none.
 __global__ inline void dense_transformed_norm_kernel(DenseTransformedNorm a) {
   const int live = live_examples(a.batch);
   const auto warps = static_cast<int>(gridDim.x * blockDim.x / kWarp);

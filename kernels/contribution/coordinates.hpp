@@ -24,8 +24,9 @@ struct CoordinateSums {
 /// from each gradient coordinate), inverse = 1 / scale, square = 1 / scale^2 and product = centre /
 /// scale^2.
 struct CoordinateArrays {
-  /// Whether the step runs (not 0). If 0, the kernel does nothing: there is no step to run, or an
-  /// interrupted step still needs its arrays.
+  /// Address of StepCursor::active. If *active is 0, no step is being executed and the kernel does
+  /// nothing. The arrays of the last step must then stay unchanged: the step may be waiting for the
+  /// host to finish it, and still needs them.
   const std::uint32_t* active;
   const float* mean;
   const float* deviation;

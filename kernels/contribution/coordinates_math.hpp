@@ -2,12 +2,13 @@
 // Coordinate-wise adaptive clipping (AdaCliP, Pichapati et al. 2019). Every coordinate j of a
 // gradient g has a mean m_j and a standard deviation s_j, both estimated from released sums. With
 //   scale_j = sqrt(s_j) sqrt(sum_l s_l),   w = (g - m) / scale,
-// w is clipped to norm 1. The sum of w over the batch plus noise is W, from which the mean gradient
-// is estimated as g~ = scale W / b + m, b the expected batch size.
+// w is clipped to norm 1. W is the sum of w over the batch plus noise. The mean gradient is
+// estimated as g~ = scale W / b + m, with b the expected batch size.
 //
-// The rounding error of w grows with |m / scale|. If that exceeds kLargestShift, m is multiplied by
-// a factor below 1 that makes it equal. The factor is a function of released numbers, and the
-// resulting bound is the one that runtime/device/sensitivity.hpp uses.
+// The rounding error of w grows with |m / scale|. If |m / scale| exceeds kLargestShift, m is
+// multiplied by a factor below 1 that makes it equal to kLargestShift. The factor is a function of
+// released numbers. runtime/device/sensitivity.hpp uses kLargestShift as the bound on |m / scale|
+// (ContributionBound::shift).
 #include <cmath>
 #include <cstdint>
 
@@ -71,9 +72,9 @@ CUDP_HD float dense_square(double a, double b, double c, double error) {
   const double roots = sqrt(a) + sqrt(c);
   return static_cast<float>(a - 2.0 * b + c + error * roots * roots);
 }
-/// Returns the argument `error` of dense_square() for a dense layer with these numbers of inputs
-/// and outputs, a relative rounding error: 2^-24 for each addition in the longest sum, and for 16
-/// more operations.
+/// Returns the argument `error` of dense_square(), a relative rounding error: 2^-24 for each
+/// addition in the longest sum, and for 16 more operations. inputs, outputs: numbers of inputs and
+/// outputs of the dense layer.
 CUDP_HD double dense_square_error(int inputs, int outputs) {
   return (inputs + outputs + 16) * 0x1p-24;
 }

@@ -1,10 +1,10 @@
 #pragma once
 // Importance sampling in two stages (DPIS, Wei et al. 2022). Example i should be in the batch with
-// probability b n_i / K: b is the expected batch size, n_i the current norm of its gradient and K
-// the sum of the norms. n_i is known only once the gradient is computed. So a candidate is drawn
-// first, with the larger probability b ghat_i / K, where ghat_i is a multiple of the norm that was
-// computed last for it. Then its gradient is computed, and it is accepted with probability n_i /
-// ghat_i.
+// probability b n_i / K. b is the expected batch size, n_i the current norm of the example's
+// gradient, and K the sum of the norms. n_i is known only once the gradient is computed. So the
+// first stage draws example i as a candidate with the larger probability b ghat_i / K, where ghat_i
+// is a multiple of the norm that was last computed for the example. Then the gradient of the
+// candidate is computed, and the second stage accepts the candidate with probability n_i / ghat_i.
 #include <cmath>
 #include <cstdint>
 
@@ -26,15 +26,15 @@ inline constexpr float kMinDirection = 0x1p-40f;
 
 /// Returns the estimated gradient norm of an example, k max(min(norm, C), g_L), to which its
 /// probability to be drawn in the first stage of importance sampling is proportional. norm: norm of
-/// its gradient when that was last computed. k, C and g_L are r.multiple, r.clip and r.min_norm.
-/// The estimate is capped where the probability reaches 1.
+/// its gradient when that was last computed; NaN counts as C. k, C and g_L are r.multiple, r.clip
+/// and r.min_norm. The estimate is at most 1 / r.rate, for which the probability is 1.
 ///
-/// Why it is capped (the DPIS paper assumes K > k b C instead): otherwise the weighted gradient of
-/// an example that is drawn with certainty could exceed K / N, and the paper's theorem would not
-/// apply. b: expected batch size; N: number of examples; K: the noisy sum of the gradient norms,
-/// which is public.
+/// Reason for this maximum: without it, an example that is drawn with certainty could add an
+/// importance-weighted gradient with a norm above K / N, and the theorem of the DPIS paper would
+/// not apply. The paper assumes K > k b C instead. b: expected batch size; N: number of examples;
+/// K: the noisy sum of the gradient norms, which is public.
 CUDP_HD double importance_estimate(const ImportanceRule& r, float norm) {
-  const double seen = norm < r.clip ? static_cast<double>(norm) : r.clip;  // NaN: C
+  const double seen = norm < r.clip ? static_cast<double>(norm) : r.clip;  // if norm is NaN: C
   const double estimate = r.multiple * (seen > r.min_norm ? seen : r.min_norm);
   return estimate * r.rate < 1.0 ? estimate : 1.0 / r.rate;
 }
@@ -51,7 +51,7 @@ CUDP_HD std::uint64_t candidate_threshold(const ImportanceRule& r, float norm) {
 /// Estimate and threshold with which an example was drawn in the first stage of importance
 /// sampling; the second stage needs them to correct the probability.
 struct SeenNorm {
-  double estimate;   ///< importance_estimate() of the norm that was last computed for it
+  double estimate;   ///< importance_estimate() of the norm that was last computed for the example
   double threshold;  ///< candidate_threshold() of the same norm
 };
 CUDP_HD SeenNorm seen_norm(const ImportanceRule& r, float norm) {
@@ -60,12 +60,13 @@ CUDP_HD SeenNorm seen_norm(const ImportanceRule& r, float norm) {
 
 /// Returns the threshold in 0..2^32 for the second stage of importance sampling: an example drawn
 /// in the first stage is accepted if another random 32-bit word is below the threshold. norm:
-/// current norm of the example's gradient; the gradient counts as clipped to min(C, seen.estimate),
-/// with C the clipping norm. The threshold is rounded down, so that the probability to be drawn and
-/// accepted never exceeds r.rate times the clipped norm.
+/// current norm of the example's gradient. With n = min(norm, C, seen.estimate) and C the clipping
+/// norm, the probability to be drawn and accepted is r.rate n. The threshold is rounded down, so
+/// that the probability never exceeds r.rate n. Returns 0 if norm is NaN, infinite or below
+/// kMinDirection.
 CUDP_HD std::uint64_t acceptance_threshold(const ImportanceRule& r, const SeenNorm& seen,
                                            float norm) {
-  if (!(norm >= kMinDirection && norm < INFINITY)) return 0;  // NaN too
+  if (!(norm >= kMinDirection && norm < INFINITY)) return 0;  // also if norm is NaN
   double n = seen.estimate;
   if (static_cast<double>(norm) < n) n = static_cast<double>(norm);
   if (r.clip < n) n = r.clip;

@@ -51,7 +51,8 @@ __global__ inline void scatter_modulus_kernel(ScatterModulus a) {
   });
 }
 
-// Low-pass filter. grid: planes * channels. block: any. dynamic smem: out_height * columns floats.
+// Applies the low-pass filter, and keeps every fourth pixel (ScatterLowPass). grid: planes *
+// channels. block: any. dynamic smem: out_height * columns floats.
 __global__ inline void scatter_low_pass_kernel(ScatterLowPass a) {
   CUDP_DYNAMIC_SMEM(float, filtered);  // [out_height, columns]
   const auto plane = static_cast<std::int64_t>(blockIdx.x) / a.channels;

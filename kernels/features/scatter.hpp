@@ -84,8 +84,8 @@ inline std::size_t scatter_work(const ScatterTables& t) {
 
 // --- CUDA ---
 //
-// Kernels of the scattering transform on CUDA. cuFFT does the Fourier transforms between them. They
-// use the tables above. A plane is one colour of one image.
+// Kernels of the scattering transform on CUDA. They use the tables above. Between the kernels,
+// cuFFT computes the Fourier transforms. A plane is one colour channel of one image.
 
 /// Complex number in the memory layout of cuFFT.
 struct ComplexFloat {

@@ -120,7 +120,8 @@ void low_pass(const Scatter& s, const Work& w, int level, int channel) {
 }
 
 /// Computes the Fourier transform of w.image, the padded image. Two real rows are transformed as
-/// one complex row. Only half of the columns are transformed; the others mirror them.
+/// one complex row. Only half of the columns are transformed; the others are the complex conjugates
+/// of their mirror images, because the image is real.
 void transform_image(const Scatter& s, const Work& w, Complex* spectrum) {
   const ScatterTables& t = *s.tables;
   const int rows = t.rows[0];
@@ -149,11 +150,13 @@ void transform_image(const Scatter& s, const Work& w, Complex* spectrum) {
     }
 }
 
-/// Computes one wavelet's feature: |image * wavelet| at every 2^level-th pixel, low-pass filtered,
-/// as feature channel `channel`. spectrum and psi are the Fourier transforms of image and wavelet.
-/// If `keep`, leaves the unfiltered modulus in w.image. Subsampling to every other pixel adds the
-/// quarters of the spectrum. The inverse transform is a forward transform with real and imaginary
-/// parts swapped, which has the same modulus.
+/// Computes one wavelet's feature: |image * wavelet|, subsampled to every 2^level-th pixel in both
+/// directions, then low-pass filtered, as feature channel `channel`. spectrum and psi are the
+/// Fourier transforms of image and wavelet. If `keep`, leaves the unfiltered modulus in w.image.
+///
+/// At level 1 the image is subsampled by adding up the four quarters of its spectrum. The inverse
+/// transform is computed as a forward transform with real and imaginary parts swapped, which gives
+/// the same modulus.
 void wavelet(const Scatter& s, const Work& w, const Complex* spectrum, const float* psi, int level,
              int channel, bool keep) {
   const ScatterTables& t = *s.tables;

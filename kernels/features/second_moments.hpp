@@ -11,9 +11,10 @@ inline constexpr int kColumnTile = 32;
 /// Adds second moments of a table's rows: sum[i, j] += sum over r of rows[r, i] * rows[r, j], for
 /// begin <= i < end and j >= (i rounded down to a multiple of kColumnTile). Smaller j are not
 /// written, because the matrix is symmetric. Arrays: rows [count, stride]; sum [stride, stride].
-/// begin and end are multiples of 4, stride one of kColumnTile. Requires rows of whole numbers that
-/// are so small that sums of products stay below 2^53. The sums are then exact, in any order and
-/// with or without fused multiply-adds.
+///
+/// Requires that begin and end are multiples of 4, and that stride is a multiple of kColumnTile.
+/// Requires rows of whole numbers, so small that sums of products stay below 2^53. The sums are
+/// then exact, in any order and with or without fused multiply-adds.
 struct SecondMoments {
   const double* rows;
   std::int64_t count;

@@ -7,8 +7,9 @@ namespace {
 
 using Doubles = double __attribute__((vector_size(kLanes * 4)));
 constexpr int kDoubles = kLanes / 2;
-constexpr int kRows = 4;  // rows of `sum` that are kept in registers at once
-constexpr int kVectors = kRegisters == 32 ? 4 : 2;  // their columns, in SIMD registers
+constexpr int kRows = 4;  // number of rows of `sum` that are kept in registers at once
+// Number of SIMD registers of columns that are kept for each of these rows.
+constexpr int kVectors = kRegisters == 32 ? 4 : 2;
 constexpr int kColumns = kVectors * kDoubles;
 static_assert(kColumnTile % kColumns == 0);
 

@@ -3,15 +3,15 @@
 // convolutions.
 #include "kernels/fused/block.cuh"
 
-// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// Offsets in shared memory are computed in 32 bits. They are below 2^18, so no product overflows.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Computes the gradient of the hidden dense layer's inputs, multiplied by the derivative of the
 /// activation before it, for all examples of the group (the examples that the block processes at
-/// once). In the matrix product, rows are examples and columns are inputs. P: the kernel's Plan,
-/// its layout for one network.
+/// once). In the matrix product, rows are examples and columns are inputs. P: the kernel's Plan for
+/// one network.
 template <class P>
 __device__ __forceinline__ void hidden_backward(Space<P>& s) {
   constexpr DenseStages c = P::kDense;
@@ -67,7 +67,7 @@ __device__ __forceinline__ void hidden_backward(Space<P>& s) {
 /// Computes the gradient of convolution i's inputs, which are the pooled outputs of convolution i -
 /// 1, multiplied by the derivative of the activation between them. A warp takes 16 input pixels by
 /// 16 channels at a time; the pixels are of one phase (those with the same row and column modulo
-/// the stride). P: the kernel's Plan, its layout for one network.
+/// the stride). P: the kernel's Plan for one network.
 template <class P, int i>
 __device__ __forceinline__ void input_gradient(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
@@ -134,10 +134,11 @@ __device__ __forceinline__ void input_gradient(Space<P>& s) {
   }
 }
 
-/// A unit: the part of convolution i's weight gradient that a warp computes at once. It has 16
-/// unit_m output channels from channel 16 block_m on, one tap (position of the kernel), and unit_k
-/// chunks of eight inputs of that tap from number `chunk` on. Each lane has kNumbers of its partial
-/// derivatives. P: the kernel's Plan, its layout for one network.
+/// A unit: the part of convolution i's weight gradient that a warp computes at once, in tiles of 16
+/// output channels x 8 inputs. It has the weights of unit_m x unit_k tiles for one tap (position of
+/// the kernel): the output channels from 16 block_m on, and the chunks of eight inputs from chunk
+/// number `chunk` on. Each lane has kNumbers of the unit's partial derivatives. P: the kernel's
+/// Plan for one network.
 template <class P, int i>
 struct Unit {
   static constexpr int kNumbers = P::stage(i).unit_m * P::stage(i).unit_k * 4;
@@ -152,17 +153,18 @@ struct Unit {
     chunk = unit / kBlocks % kChunks * c.unit_k;
   }
 
-  /// Returns the index of the parameter of which the lane's n-th number is the partial derivative;
-  /// -1 if that place of the tile has no weight. l: position of the lane in the tile.
+  /// Returns the index among the model's parameters of the weight to which the lane's n-th partial
+  /// derivative belongs; -1 if it belongs to padding, which has no weight. l: position of the lane
+  /// in the tile.
   __device__ __forceinline__ int parameter(const Lane& l, int n) const {
     constexpr ConvStage c = P::stage(i);
     const int channel = (block_m + n / (4 * c.unit_k)) * 16 + l.g + (n & 2) * 4;
     return c.parameter(channel, tap, chunk + n / 4 % c.unit_k, 2 * l.t + (n & 1));
   }
 
-  /// Computes this lane's numbers of the unit's gradient for example e. The gradient is these
-  /// numbers times Sums::factor_of(). Each number is a sum over output pixels, in the order in
-  /// which products process the pixels (plan.hpp, slots).
+  /// Computes this lane's part of the unit's gradient for example e, before scaling: the caller
+  /// multiplies the numbers by Sums::factor_of() to get partial derivatives. Each number is a sum
+  /// over output pixels, added in the order of slots (SlotOrder).
   __device__ __forceinline__ void make(Space<P>& s, int e, float (&gradient)[kNumbers]) const {
     constexpr ConvStage c = P::stage(i);
     constexpr typename Packed<P>::Tables kTables = Packed<P>::tables(i);
@@ -211,7 +213,7 @@ struct Unit {
 /// Computes the gradient of convolution i's biases for example e, as the matrix product of dy, the
 /// gradient of the outputs, and ones. A warp calls it. Writes the gradient to the example's vector
 /// (VectorOffsets::bias). Returns the sum of the squares of the numbers that this lane wrote. P:
-/// the kernel's Plan, its layout for one network.
+/// the kernel's Plan for one network.
 template <class P, int i>
 __device__ __forceinline__ float bias_gradient(Space<P>& s, int e) {
   constexpr ConvStage c = P::stage(i);

@@ -9,7 +9,7 @@
 #include "kernels/fused/packed.hpp"
 #include "kernels/layers/any_function.cuh"
 
-// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// Offsets in shared memory are computed in 32 bits. They are below 2^18, so no product overflows.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
 namespace cudp::fused::inline CUDP_SIMT {
@@ -29,7 +29,7 @@ static_assert(unsigned{kThreads} == kFusedThreads);
 
 /// Shared memory of a block of the fused kernel: the packed weights (image), arrays of the E
 /// examples that it processes at once (planes), and the factors with which their gradients are
-/// added. P: the kernel's Plan, its layout for one network.
+/// added. P: the kernel's Plan for one network.
 template <class P>
 struct Space {
   static constexpr int E = P::kExamples;
@@ -38,8 +38,8 @@ struct Space {
   float scale[E][P::kLayers];  ///< factor of each layer's gradient when it is added to the sum
   int adds[E];                 ///< 1 if the example's gradient is added, else 0
   alignas(16) PrefetchedCandidates candidates;
-  AnyFunction functions[P::kStages.functions];  // activations, in shared memory because the sums
-                                                // need the registers
+  // Activations. In shared memory, because the sums need all registers.
+  AnyFunction functions[P::kStages.functions];
 };
 template <class P>
 constexpr std::size_t shared_bytes() {
@@ -68,14 +68,13 @@ __device__ __forceinline__ void for_constants(const Body& body) {
 }
 
 /// Returns the address of example e's part of the array p in shared memory. e: number of the
-/// example in the group. P: the kernel's Plan, its layout for one network. s: the block's shared
-/// memory.
+/// example in the group. P: the kernel's Plan for one network. s: the block's shared memory.
 template <class T, class P>
 __device__ __forceinline__ T* plane_of(Space<P>& s, const Plane& p, int e) {
   return reinterpret_cast<T*>(s.planes + p.at + e * p.stride);
 }
-/// Returns the index table at offset `at` of the packed copy's tables [16-bit numbers]. P: the
-/// kernel's Plan, its layout for one network.
+/// Returns the index table at offset `at` [16-bit numbers] among the tables of the packed copy of
+/// the parameters, Space::image. P: the kernel's Plan for one network.
 template <class P>
 __device__ __forceinline__ const std::uint16_t* table_of(const Space<P>& s, int at) {
   return reinterpret_cast<const std::uint16_t*>(s.image + Packed<P>::kTables) + at;
@@ -89,7 +88,8 @@ __device__ __forceinline__ const float* floats_of(const Space<P>& s, int byte) {
 struct alignas(kChunk) Chunk {
   u32 word[4];
 };
-/// Two consecutive floats, or the values of two channels.
+/// Two floats that are loaded and stored together (8-byte aligned): consecutive numbers, e.g. the
+/// values of two neighbouring channels.
 struct alignas(8) Two {
   float x, y;
 };

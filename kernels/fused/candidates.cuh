@@ -30,16 +30,17 @@ __device__ __forceinline__ std::int64_t example_number(const FusedSum& a, int e)
                                                      : static_cast<std::uint32_t>(at));
 }
 
-/// Decides whether the gradient of one example is added to the sum, and returns the decision. It is
-/// false if the gradient is not finite, if importance sampling does not accept it, if the example
-/// does not exist, or if the task is norms. Writes to `factors` the factor by which each layer's
-/// gradient is multiplied, computed from `squares`, the layers' squared norms. For the tasks accept
-/// and norms, also stores the norm of the whole gradient in a.norms. A warp calls it with equal
-/// arguments in all lanes. For accept, the first lane calls factor_of(norm stored before, squared
-/// norm), which returns the factor. squares: must be 0 from index `layers` on. a: arguments of the
-/// launch. task: what the launch computes. exists: whether the micro-batch has the example.
-/// number_of(): returns the example's index in the data set; called by the first lane only, and
-/// only if the example exists.
+/// Decides whether the gradient of one example is added to the sum, and returns the decision.
+/// Returns false if the gradient is not finite, if importance sampling does not accept it, if the
+/// example does not exist, or if the task is norms. Writes to `factors` the factor by which each
+/// layer's gradient is multiplied. For the tasks accept and norms, also stores the norm of the
+/// whole gradient in a.norms. A warp calls it with equal arguments in all lanes.
+///
+/// a: arguments of the launch. task: what the launch computes. exists: whether the micro-batch has
+/// the example. number_of(): returns the example's index in the data set; called by the first lane
+/// only, and only if the example exists. squares: the layers' squared norms; must be 0 from index
+/// `layers` on. factor_of(seen, square): for the task accept, returns the factor of the gradient,
+/// given the norm that was stored before and the current squared norm; called by the first lane.
 template <int size, class NumberOf, class FactorOf>
 __device__ __forceinline__ bool decide_example(const FusedSum& a, FusedTask task, bool exists,
                                                const NumberOf& number_of, int layers,
@@ -61,8 +62,8 @@ __device__ __forceinline__ bool decide_example(const FusedSum& a, FusedTask task
   return factor > 0.0f;
 }
 
-/// Writes loss, squared norms and factors of example `at` of the micro-batch, if the launch reports
-/// them. One lane calls it. a: arguments of the launch. squares, factors: squared norm and factor
+/// Writes loss, squared norms and factors of example `at` of the micro-batch, unless a.losses is
+/// null. One lane calls it. a: arguments of the launch. squares, factors: squared norm and factor
 /// of each of the `layers` layers.
 template <int size>
 __device__ __forceinline__ void report_example(const FusedSum& a, int at, float loss, int layers,
@@ -86,8 +87,9 @@ __device__ __forceinline__ std::uint32_t acceptance_word(const FusedAcceptance& 
   return random_word(stream, a.first + number);
 }
 
-/// Candidates of importance sampling that a block processes next, in shared memory: the estimates
-/// and thresholds from their stored norms, and the random words that decide acceptance.
+/// Data in shared memory about the candidates of importance sampling that a block processes next:
+/// the estimates and thresholds that follow from their stored norms, and the random words that
+/// decide whether they are accepted.
 struct PrefetchedCandidates {
   SeenNorm seen[kWarp];
   std::uint32_t word[kWarp];

@@ -1,9 +1,10 @@
 // Step of a linear model over rows of a CodedRows table: scores, clip factors, and the sum of
-// clipped gradients. A row costs some tens of instructions: a load and an addition per code to
-// score it, and again to add it. Rows are processed in groups of kLanes. Their scores are
-// independent, so loads of several rows overlap. Everything that follows from a score (loss, norm,
-// clip factor, rounding) is computed for the whole group in SIMD vectors. Then each row adds its
-// integers. Rows are scattered over a large table, so the rows of later groups are prefetched.
+// clipped gradients. A row costs some tens of instructions: for each code, a load and an addition
+// to compute the score, and a load and an addition to add the gradient. Rows are processed in
+// groups of kLanes. Their scores are independent, so loads of several rows overlap. Everything that
+// follows from a score (loss, norm, clip factor, rounding) is computed for the whole group in SIMD
+// vectors. Then the rounded gradient of each row is added to the sums of integers. Rows are
+// scattered over a large table, so the rows of later groups are prefetched.
 #include "kernels/common/coded_row.hpp"
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/fused/linear_group.hpp"
@@ -119,7 +120,7 @@ CUDP_INLINE void add(const CodedLinear& a, const CodedRow<Code>& of, int n, cons
   const int whole = of.numbers / kPart * kPart;
   const int left = of.numbers - whole;
   for (int e = 0; e < n; ++e) {
-    if (g.factor[e] == 0.0f) continue;  // its numbers may be NaN
+    if (g.factor[e] == 0.0f) continue;  // the row's numbers may be NaN
     const std::uint8_t* const row = g.row[e];
     const std::int32_t unit = g.unit[e];
     int k = 0;

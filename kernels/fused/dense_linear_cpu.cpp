@@ -137,7 +137,7 @@ template <class Rows>
 CUDP_INLINE void add(const DenseLinear& a, const Rows& rows, int n, Group<Rows>& g) {
   int live = 0;
   for (int e = 0; e < n; ++e) {
-    if (g.factor[e] == 0.0f) continue;  // its numbers may be NaN
+    if (g.factor[e] == 0.0f) continue;  // the row's numbers may be NaN
     g.row[live] = g.row[e];
     g.scaled[live] = g.scaled[e];
     ++live;

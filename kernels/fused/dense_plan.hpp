@@ -1,7 +1,8 @@
 #pragma once
-// Plan of dense_rows_kernel (dense_rows.cuh) for a network of dense layers, from their widths:
-// where each layer's numbers are, how many examples a block processes at once, and whether the
-// network fits. Everything is a run-time value of one kernel, so any network of the kind has it.
+// Plan of dense_rows_kernel (dense_rows.cuh) for a network of dense layers, computed from the
+// widths of the layers: the offsets of each layer's numbers, the number of examples that a block
+// processes at once, and whether the network fits. The plan is an argument of the kernel at run
+// time. So one compiled kernel serves all networks of dense layers that fit.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -3,26 +3,33 @@
 // hidden layers of any widths (dense_plan.hpp). A block processes a tile of examples, whose
 // features and activations are rows of shared memory.
 //
-// Tensor cores multiply forward and backward, 16 examples at a time. Weights are read from the
-// parameters. Each operand is a sum of two TF32 numbers (split_tf32), so features may have any
-// size. No weight gradient of a single example is formed: a layer's squared norm is (|x|^2 + 1)
-// |dy|^2 (dense_squared_norm) of the float32 numbers that are added. Once the clip factors are
-// known, a thread adds the tile's products x dy, as integers, for a few weights in registers, and
-// writes the sums to the block's slab (its array of partial sums, one number per parameter). The
-// size of a network is limited by the slabs (kFusedParameters), and by shared memory, which must
-// hold the rows of kTileExamples examples:
+// Tensor cores compute the products of the forward and the backward pass, 16 examples at a time.
+// Weights are read from the parameters. Each operand is a sum of two TF32 numbers (split_tf32), so
+// features may have any size. No weight gradient of a single example is formed: a layer's squared
+// norm is (|x|^2 + 1) |dy|^2 (dense_squared_norm), computed from the same float32 numbers x and dy
+// whose products are added later. Once the clip factors are known, a thread adds the tile's
+// products x dy, as integers, for a few weights in registers. It writes the sums to the block's
+// slab, an array of partial sums with one number per parameter.
 //
-//   examples a tile, 32 at most | H200, 227 KB | A100, 163 KB | Ada, 99 KB
+// The size of a network is limited by the slabs (kFusedParameters), and by shared memory, which
+// must hold the rows of kTileExamples examples. Examples per tile (at most 32) on three GPUs with
+// their shared memory per block:
+//
+//   network                     | H200, 227 KB | A100, 163 KB | Ada, 99 KB
 //   logistic, 124 features      |           32 |           32 |         32
 //   10 classes, 784 features    |           32 |           32 |         25
 //   10 classes, 3,969 features  |           13 |            9 |          6
 //   60 -> 1000 -> 10 (DP-PCA)   |           25 |           18 |         11
 //   60 -> 256 -> 128 -> 10      |           32 |           32 |         22
-//   most features, one output   |       14,479 |       10,383 |      6,287
-//   most features, 10 outputs   |        7,999 |        7,999 |      6,143
 //
-// The model mlp on 784 features has 795,010 parameters: slabs of 420 MB, which would be written and
-// read for every micro-batch. It is computed layer by layer (runtime/device/cuda/layer_wise.hpp).
+// Largest number of features of a model without hidden layers:
+//
+//   one output                  |       14,479 |       10,383 |      6,287
+//   10 outputs                  |        7,999 |        7,999 |      6,143
+//
+// The model mlp on 784 features has 795,010 parameters. Its slabs would have 420 MB, which would be
+// written and read for every micro-batch. So it is computed layer by layer
+// (runtime/device/cuda/layer_wise.hpp).
 //
 // With coordinate-wise clipping (contribution/coordinates_math.hpp), every number w = (x dy - m) /
 // scale is computed twice, for the norm and for the sum, by one function (transformed_product).
@@ -38,7 +45,8 @@
 #include "kernels/fused/block.cuh"
 #include "kernels/layers/loss_math.hpp"
 
-// Offsets in shared memory and in the parameters, which are at most 80,000, are numbers of 32 bits.
+// Offsets in shared memory and in the parameters are computed in 32 bits. They are below 2^18, so
+// no product overflows.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
 namespace cudp::fused::inline CUDP_SIMT {
@@ -73,8 +81,8 @@ struct TileRows {
 struct LayerWeights : DenseLayer {
   const float* parameters;
 
-  /// Returns whether four consecutive weights of an output can be loaded at once, from each
-  /// multiple of four on.
+  /// Returns whether the weights of an output are aligned for of_output() to load inputs i .. i + 3
+  /// with one instruction, for every i that is a multiple of four.
   __device__ __forceinline__ bool is_aligned() const {
     return in % 4 == 0 && reinterpret_cast<std::uintptr_t>(parameters + weight_at) % kChunk == 0;
   }
@@ -99,8 +107,10 @@ struct LayerWeights : DenseLayer {
 };
 
 /// Four consecutive summands of a matrix product, each split into two TF32 numbers, as operands of
-/// mma_tf32. A lane with index t in its group of four lanes uses summands 4 t .. 4 t + 3 as
-/// summands t and t + 4 of two products.
+/// mma_tf32, which adds 8 summands at a time. The lane with index t in its group of four lanes has
+/// summands 4 t .. 4 t + 3 of every 16. It passes the first two as summands t and t + 4 of one
+/// product of 8 summands, and the last two as summands t and t + 4 of the next. Both operands have
+/// this order, so the sum is that of the right products.
 struct SplitFour {
   SplitTf32 v[4];
   __device__ __forceinline__ explicit SplitFour(const Four& x) {
@@ -108,13 +118,13 @@ struct SplitFour {
   }
 };
 
-/// Multiplies a matrix with the array x[e] of each example e of a tile. Each product is a sum of
-/// `terms` summands, computed in `parts` parts. Calls store(e, o, part, sum) for every example e,
-/// output o and part; sum is that of weight(o, k) x[e][k] over the part's range of k < terms.
-/// weight(o, k): returns elements k .. k + 3 of the matrix's row o, 0 for k >= terms. A warp
-/// computes 16 examples, 8 kTiles outputs and one part at once. The order in which a sum is added
-/// depends on `terms` and `parts` alone. Weight, Store: types of the functions weight() and
-/// store().
+/// Multiplies a matrix with the array x[e] of each example e of a tile. The sum over k < terms is
+/// computed in `parts` parts, each a range of k. Calls store(e, o, part, sum) for every example e,
+/// output o and part, with sum = sum over the part's k of weight(o, k) x[e][k]. The code reads the
+/// matrix in fours: weight(o, k) returns elements k .. k + 3 of row o, with 0 for elements from
+/// `terms` on. A warp computes 16 examples, 8 kTiles outputs and one part at once. The order in
+/// which a sum is added depends on `terms` and `parts` alone. Weight, Store: types of the functions
+/// weight() and store().
 template <int kTiles, class Weight, class Store>
 __device__ __forceinline__ void tile_product(const TileRows& x, int terms, int outputs, int parts,
                                              const Weight& weight, const Store& store) {
@@ -169,7 +179,8 @@ __device__ __forceinline__ void tile_forward(const LayerWeights& l, const TileRo
                                              const TileRows& partial, const TileRows& y,
                                              const Function& f) {
   const bool aligned = l.is_aligned();
-  // Layers of 32 outputs at once are so wide that their sums have one part.
+  // A layer for which a warp computes 32 outputs at once (kTiles = 4) is so wide that dense_parts()
+  // is 1.
   const int parts = kTiles > 2 ? 1 : dense_parts(l.in, l.out);
   const float* const bias = l.parameters + l.bias_at();
   tile_product<kTiles>(
@@ -190,10 +201,10 @@ __device__ __forceinline__ void tile_forward(const LayerWeights& l, const TileRo
   __syncthreads();
 }
 
-/// Part of the gradient of the dense layer `layer` that a thread computes at once: that of the
-/// weights between kIn (kIn_) inputs (`input`, input + apart, ...) and kOut (kOut_) outputs (from
-/// `output` on). The input after the layer's last is the bias's 1. Threads next to each other have
-/// inputs next to each other.
+/// Part of a dense layer's gradient that a thread computes at once: the weights between kIn inputs
+/// (`input`, input + apart, ...) and kOut outputs (from `output` on). The biases are the weights of
+/// one more input, number layer.in, which is always 1. Neighbouring threads have neighbouring
+/// inputs. kIn_, kOut_: kIn and kOut.
 template <int kIn_, int kOut_>
 struct TilePart {
   static constexpr int kIn = kIn_, kOut = kOut_;
@@ -208,8 +219,9 @@ struct TilePart {
     input = item % apart;
     output = item / apart * kOut;
   }
-  /// Calls body(i, k, parameter) for input number i and output number k of the part, as far as the
-  /// layer has them. parameter: index of their weight or bias among the network's parameters.
+  /// Calls body(i, k, parameter) for input number i and output number k of the part, except those
+  /// that the layer does not have. parameter: index of their weight or bias among the network's
+  /// parameters.
   template <class Body>
   __device__ __forceinline__ void for_each(const Body& body) const {
     CUDP_UNROLL for (int i = 0; i < kIn; ++i) {
@@ -226,9 +238,9 @@ struct TilePart {
   }
 };
 
-/// Factors of the gradient of a part for example e: the gradient of the weight between input i and
-/// output k is x[i] dy[k]. They are also loaded for inputs and outputs that the layer does not
-/// have; such products are not used. Part: a TilePart.
+/// The inputs x and the output gradients dy of a part for example e: the gradient of the weight
+/// between input i and output k is x[i] dy[k]. x and dy also have elements for inputs and outputs
+/// that the layer does not have; the products of these elements are not used. Part: a TilePart.
 template <class Part>
 struct PartTerms {
   float x[Part::kIn], dy[Part::kOut];
@@ -336,7 +348,8 @@ __device__ __forceinline__ void tile_sum(const DenseLayer& l, const TileRows& x,
       else
         return biased_product(v.x[i], v.dy[k]);
     };
-    // By two: three integers are added at once.
+    // Two examples per iteration, because the compiler can add three integers (the sum and two
+    // products) with one instruction.
     for (unsigned left = adding; left != 0;) {
       const int e = __ffs(static_cast<int>(left)) - 1;
       left &= left - 1;
@@ -401,10 +414,9 @@ __device__ __forceinline__ std::uint32_t truth_of(const FusedSum& a, std::int64_
   return a.targets != nullptr ? ScalarLanes::bits(a.targets[number]) : a.labels[number];
 }
 
-/// Returns whether class weights multiply the clip factors, and so apply after clipping. Otherwise
-/// they multiply the gradient of the loss, because for other tasks the bound on a contribution
-/// follows from the gradient itself. task: what the launch computes. transforms: whether gradients
-/// are transformed before clipping.
+/// Returns whether class weights multiply the clip factors, after clipping. Otherwise they multiply
+/// the gradient of the loss, before the gradient is clipped, normalised or transformed. task: what
+/// the launch computes. transforms: whether gradients are transformed before clipping.
 __device__ __forceinline__ bool weighs_factors(FusedTask task, bool transforms) {
   return task == FusedTask::clip && !transforms;
 }
@@ -432,8 +444,9 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
   CUDP_DYNAMIC_SMEM(float, space);
   float* const losses = space + d.tile * d.row;
   auto* const words = reinterpret_cast<u32*>(losses + d.tile);
-  auto* const adds = words + d.tile;             // 1 or 0
-  float* const scales = losses + 3 * d.tile;     // with transforms, and so the squares
+  auto* const adds = words + d.tile;  // 1 if the example is added, else 0
+  // The next two arrays exist only with `transforms`.
+  float* const scales = losses + 3 * d.tile;
   float* const layer_squares = scales + d.tile;  // [layers][kWarps][rows]
   static_assert(kDenseSquares == kWarps);
   const FusedTask task = transforms ? FusedTask::clip : a.task;
@@ -443,7 +456,8 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
   std::int32_t* const slab =
       is_summed(task) ? a.slabs + static_cast<std::int64_t>(block) * last.end() : nullptr;
 
-  // The block's n-th example in the micro-batch, and how many it has.
+  // index_of(n): index in the micro-batch of the block's n-th example. `mine`: number of the
+  // block's examples.
   const auto index_of = [&](int n) {
     return (n / kTileExamples * blocks + block) * kTileExamples + n % kTileExamples;
   };
@@ -455,9 +469,10 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
     const TileRows x{.first = space, .stride = d.row, .n = min(mine - begin, d.tile)};
     const TileRows gradient = x.at(last.gradient), partial = x.at(d.partial);
     const auto number_of = [&](int e) { return example_number(a, index_of(begin + e)); };
-    if (begin > 0) __syncthreads();  // the tile before is done with
+    if (begin > 0) __syncthreads();  // no thread still reads the previous tile
 
-    // Loads labels and features, and fills the rest of each array: the bias's 1, then zeros.
+    // Loads labels and features. Fills the rest of each array: a 1 as the input of the bias, then
+    // zeros.
     const bool is_loss = thread_number() < x.n && task != FusedTask::forward;
     const std::uint32_t truth = is_loss ? truth_of(a, number_of(thread_number())) : 0;
     x.for_each_row([&](int e, float* to) {
@@ -470,8 +485,9 @@ __global__ void __launch_bounds__(kThreads, 1) dense_rows_kernel(FusedSum a) {
     });
     __syncthreads();
 
-    // Forward pass, loss, and backward pass to the first layer. Warps take 32 outputs at once where
-    // all have work that way; sums do not depend on it.
+    // Forward pass, loss, and backward pass to the first layer. If a layer has more outputs than
+    // all warps compute with 16 each, a warp computes 32 outputs at once. The sums are the same
+    // either way.
     CUDP_UNROLL_BY(1)
     for (int layer = 0; layer < layers; ++layer) {
       const bool is_last = layer == layers - 1;

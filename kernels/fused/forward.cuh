@@ -4,22 +4,21 @@
 #include "kernels/common/copy_async.cuh"
 #include "kernels/fused/block.cuh"
 
-// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// Offsets in shared memory are computed in 32 bits. They are below 2^18, so no product overflows.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Returns the number by which a stored input of the first layer is multiplied to get the feature.
-/// Bytes are stored as byte / 256, which is exact in fp16. P: the kernel's Plan, its layout for one
-/// network.
+/// Bytes are stored as byte / 256, which is exact in fp16. P: the kernel's Plan for one network.
 template <class P>
 __device__ __forceinline__ float input_factor(const FusedSum& a) {
   return P::kInput == Input::bytes ? 256.0f * a.scale : 1.0f;
 }
 
 /// Starts to copy the features of the examples of `group` (those that the block processes at once)
-/// to shared memory, if the features are bytes. P: the kernel's Plan, its layout for one network.
-/// a: arguments of the launch.
+/// to shared memory, if the features are bytes. P: the kernel's Plan for one network. a: arguments
+/// of the launch.
 template <class P>
 __device__ __forceinline__ void fetch_features(const FusedSum& a, Space<P>& s, const Group& group) {
   if constexpr (P::kInput == Input::bytes) {
@@ -36,8 +35,8 @@ __device__ __forceinline__ void fetch_features(const FusedSum& a, Space<P>& s, c
 }
 
 /// Writes the features of the examples of `group` to shared memory, in the layout in which the
-/// first convolution reads its operands. P: the kernel's Plan, its layout for one network. a:
-/// arguments of the launch.
+/// first convolution reads its operands. P: the kernel's Plan for one network. a: arguments of the
+/// launch.
 template <class P>
 __device__ __forceinline__ void build_input(const FusedSum& a, Space<P>& s, const Group& group) {
   constexpr ConvStage c = P::stage(0);
@@ -84,9 +83,10 @@ __device__ __forceinline__ void build_input(const FusedSum& a, Space<P>& s, cons
 }
 
 /// Computes y = weights x + bias for convolution i, before pool and activation, for all examples of
-/// the group (the examples that the block processes at once). A warp computes 16 output pixels of
-/// an example for 16 output channels at once, and of these sums one of `splits` parts. P: the
-/// kernel's Plan, its layout for one network. s: the block's shared memory.
+/// the group (the examples that the block processes at once). A warp computes 16 output pixels x 16
+/// output channels of one example at once. If `splits` is more than 1, it computes one of the
+/// `splits` parts of these sums, and pool_forward() adds up the parts. P: the kernel's Plan for one
+/// network. s: the block's shared memory.
 template <class P, int i>
 __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
@@ -98,7 +98,7 @@ __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
   constexpr int kHalf =
       c.is_taps
           ? c.line
-          : c.plane;  // from the first to the second half of a step's operands [chunks of 16 bytes]
+          : c.plane;  // distance between the two halves of a step's operands [chunks of 16 bytes]
   const Lane l;
   for (int item = warp_number(); item < P::kExamples * kTiles * kPairs * c.splits; item += kWarps) {
     const int pair = item % kPairs, split = item / kPairs % c.splits;
@@ -160,7 +160,7 @@ __device__ __forceinline__ void convolve(const FusedSum& a, Space<P>& s) {
 /// Computes the hidden dense layer's products as partial sums: each warp multiplies its share of
 /// the inputs. In the matrix product, rows are the examples of the group (the examples that the
 /// block processes at once; rows without an example are 0) and columns are outputs. P: the kernel's
-/// Plan, its layout for one network.
+/// Plan for one network.
 template <class P>
 __device__ __forceinline__ void hidden_forward(Space<P>& s) {
   constexpr DenseStages c = P::kDense;

@@ -1,7 +1,8 @@
 #pragma once
 // Fused step of small networks (fused_kernel.cuh: with convolutions; dense_rows.cuh: dense layers
-// only). One kernel computes each block's sum of clipped gradients directly from the data set. A
-// second kernel adds the blocks' sums. No per-example value is ever stored in device memory.
+// only; recurrent_kernel.cuh: texts). One kernel computes each block's sum of clipped gradients
+// directly from the data set. A second kernel adds the blocks' sums. No example's weight gradient
+// is ever stored in device memory.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -19,13 +20,12 @@
 
 namespace cudp {
 
-/// Number of threads per block of a fused kernel. Kernels for texts have a number of their own.
+/// Number of threads per block of a fused kernel. The kernels for texts have 256
+/// (TextPlan::kThreads).
 inline constexpr unsigned kFusedThreads = 512;
 
-/// Largest number of gradients that a thread block adds up in 32-bit integers without overflow.
-/// Every number of a gradient is rounded independently to a multiple of the sum's grid, a power of
-/// two, and the integers count these multiples. So an example adds the same integers whatever the
-/// other examples of its batch are, and whatever the order and the block.
+/// Largest number of gradients that a thread block adds up in 32-bit integers without overflow:
+/// each gradient adds at most kMaxUnits in magnitude to a sum.
 inline constexpr int kFusedExamples = 252;
 static_assert(2.0 * kFusedExamples * kMaxUnits <= 0x1p31);
 
@@ -62,22 +62,23 @@ struct FusedTexts {
 };
 
 /// Arguments of a fused kernel, which runs a whole network in one launch. For the tasks clip and
-/// accept it computes one array of integers per thread block, slabs[block]: the sum of what the
-/// block's examples add. The integers count multiples of the sum's grid, the power of two to whose
-/// multiples gradients are rounded. The micro-batch is dealt to the blocks round-robin, `stripe`
-/// consecutive examples at a time. A block without examples writes no sum; neither do the tasks
-/// norms and forward.
+/// accept it computes one array of integers per thread block, slabs[block]: the sum of the
+/// contributions of the block's examples. The integers count multiples of the sum's grid, the power
+/// of two to whose multiples gradients are rounded. The micro-batch is dealt to the blocks
+/// round-robin, `stripe` consecutive examples at a time. A block without examples writes no sum.
+/// The tasks norms and forward write no sums.
 ///
 /// In the shapes, `data set` is the number of examples of the data set, `capacity` is
 /// batch.capacity, and d is the number of parameters.
 struct FusedSum {
   FusedTask task;
-  Batch batch;                    ///< capacity <= fused_capacity(blocks, stripe) if summed
+  /// For the tasks clip and accept, capacity <= fused_capacity(blocks, stripe).
+  Batch batch;
   const std::uint32_t* examples;  ///< indices in the data set, from batch.first on, or null
   const std::uint8_t* bytes;      ///< [data set, features], or null
   const float* floats;            ///< [data set, features], or null
-  CodedRows coded;                ///< coded rows, or null
-  FusedTexts texts;               ///< texts, or none; exactly one of the four is set
+  CodedRows coded;                ///< rows in compact form, or null
+  FusedTexts texts;               ///< texts, or none; one of bytes, floats, coded, texts is set
   const std::uint8_t* labels;     ///< [data set]
   const float* targets;           ///< [data set], or null; for dense_rows.cuh
   float huber;                    ///< threshold h of Loss::huber
@@ -88,19 +89,21 @@ struct FusedSum {
   /// Packed copy of the parameters for fused_kernel.cuh (packed.hpp), or null.
   const unsigned char* packed;
   Activate functions[kMaxDenseLayers - 1];  ///< activations of the layers except the last
-  DenseShapes dense;                        ///< plan for dense_rows.cuh; empty for other kernels
+  DenseShapes dense;                        ///< plan of dense_rows.cuh; empty for other kernels
   Loss loss;  ///< loss for dense_rows.cuh; networks with convolutions use cross-entropy
   ClippedGradient clip;
-  Transform transform;  ///< [d] each, applied before clipping; or null
+  Transform transform;  ///< arrays of [d], applied before clipping; null pointers: none
   FusedAcceptance accept;
   const SumScale* sum_scale;  ///< grid of the sum and clipping norm
   int stripe;                 ///< 1 for networks with convolutions, kTileExamples for those without
   int blocks;
-  std::int32_t* slabs;   ///< [blocks, d]
-  float* losses;         ///< [capacity], only with a sum, or null
-  float* squared_norms;  ///< [capacity, layers], null if losses is
-  float* factors;        ///< [capacity, layers], null if losses is
-  /// [data set], norm of each example's gradient; the task accept reads it, accept and norms write
+  std::int32_t* slabs;  ///< [blocks, d]
+  /// Loss of each example, [capacity], written by the tasks clip and accept; null: losses,
+  /// squared_norms and factors are not written.
+  float* losses;
+  float* squared_norms;  ///< [capacity, layers], null if losses is null
+  float* factors;        ///< [capacity, layers], null if losses is null
+  /// Norm of each example's gradient, [data set]. The task accept reads it; accept and norms write
   /// it.
   float* norms;
   float* logits;  ///< [capacity, outputs], written

@@ -4,7 +4,7 @@
 #include "kernels/contribution/clip_math.hpp"
 #include "kernels/fused/block.cuh"
 
-// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// Offsets in shared memory are computed in 32 bits. They are below 2^18, so no product overflows.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
 namespace cudp::fused::inline CUDP_SIMT {
@@ -23,7 +23,7 @@ __device__ __forceinline__ T warp_max(T v) {
 /// null, only writes the logits to it. Otherwise also computes the gradients of the logits and of
 /// the hidden layer's sums before activation. They are scaled by a power of two, chosen per example
 /// so that the largest gradient of a logit is in [32, 64), the range of fp16. A warp calls it. P:
-/// the kernel's Plan, its layout for one network.
+/// the kernel's Plan for one network.
 template <class P>
 __device__ __forceinline__ void finish_example(const FusedSum& a, Space<P>& s, int e, int label,
                                                float* logits) {
@@ -103,9 +103,10 @@ __device__ __forceinline__ void finish_example(const FusedSum& a, Space<P>& s, i
   vector[v.squares + 3] = square_logits;
 }
 
-/// Computes the squared norm of the hidden layer's inputs for example e, with the inputs rounded as
-/// in the products that the sum adds. Writes it to the example's vector. A warp calls it. P: the
-/// kernel's Plan, its layout for one network.
+/// Computes the squared norm of the hidden layer's inputs for example e. The inputs are read in the
+/// precision in which the sum multiplies them: sums of two fp16 numbers if all products are split
+/// (P::kAll), otherwise fp16. Writes the squared norm to the example's vector. A warp calls it. P:
+/// the kernel's Plan for one network.
 template <class P>
 __device__ __forceinline__ void square_inputs(Space<P>& s, int e) {
   const int lane = thread_number() % kWarp;
@@ -123,7 +124,7 @@ __device__ __forceinline__ void square_inputs(Space<P>& s, int e) {
 
 /// Computes the last layer and the loss of all examples of `group` (those that the block processes
 /// at once), one warp per example. Meanwhile other warps compute the squared norms of the hidden
-/// layer's inputs. P: the kernel's Plan, its layout for one network. a: arguments of the launch.
+/// layer's inputs. P: the kernel's Plan for one network. a: arguments of the launch.
 template <class P>
 __device__ __forceinline__ void last_layer(const FusedSum& a, Space<P>& s, const Group& group,
                                            int label) {

@@ -27,8 +27,8 @@ CUDP_INLINE std::int64_t count_of(VecI mask) {
 struct LinearGroup {
   alignas(64) float square[kLanes];  ///< |x|^2 of the row x
   alignas(64) float label[kLanes];   ///< label 0 or 1, or the target
-  /// Derivative of the loss times clip factor, divided by the sum's grid step: a row x adds scaled
-  /// x, rounded, to the sums of integers.
+  /// Derivative of the loss, times `factor`, divided by the sum's grid step. The row x adds scaled
+  /// * x, rounded to integers, to the sums.
   alignas(64) float scaled[kLanes];
   /// Clip factor times the weight of the row's class.
   alignas(64) float factor[kLanes];
@@ -36,9 +36,9 @@ struct LinearGroup {
   alignas(64) std::int32_t unit[kLanes];
 };
 
-/// Totals over the examples of one call: sums of the losses and of the gradient norms, and, per
-/// SIMD lane, the number of examples whose gradient was clipped, and the number of those whose
-/// gradient is finite.
+/// Totals over the examples of one call: the sum of the losses, the sum of the gradient norms, the
+/// number of examples whose gradient was clipped, and the number of examples whose gradient is
+/// finite. The two numbers are kept separately for each SIMD lane.
 struct GroupFacts {
   std::int64_t losses = 0;
   std::int64_t norms = 0;
@@ -77,8 +77,8 @@ CUDP_INLINE void weigh(const LinearExamples& a, int n, Vec z, LinearGroup& g, Gr
   const Vec factor = a.class_weights == nullptr ? clip
                                                 : clip * (y > zero ? broadcast(a.class_weights[1])
                                                                    : broadcast(a.class_weights[0]));
-  // Each product of a feature and `scaled` is within 2^22 units of the grid if the norm is correct.
-  // Clamping to `bound` guarantees it for any norm.
+  // If the norm is correct, each product of a feature and `scaled` is at most 2^22 grid steps.
+  // Clamping to `bound` guarantees this even if the computed norm is wrong.
   const Vec bound = broadcast(static_cast<float>(0.75 * kMaxUnits)) / sqrt(x2 + broadcast(1.0f));
   const Vec scaled = min(max(d * (factor * broadcast(a.inverse_grid)), -bound), bound);
   const Vec kept = finite ? scaled : zero;

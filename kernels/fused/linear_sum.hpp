@@ -25,14 +25,14 @@ struct LinearFacts {
 /// kMaxLinearExamples. For every example e < count, with its row x and score z = w x + b (w the
 /// weights, b the bias), the kernel computes
 ///   d = derivative of the loss at z,
-///   f = factor that clips a gradient of norm |(x, 1)| |d|, times the class weight,
-/// and adds to sums of integers, which count multiples of `grid`, the power of two to whose
-/// multiples gradients are rounded:
+///   f = factor that clips a gradient of norm |(x, 1)| |d|, times the class weight.
+/// It adds
 ///   units[j] += round(x(j) * d * f / grid) for each feature j,
 ///   *bias_unit += round(d * f / grid).
-/// The roundings are those of the kernels for a general dense layer (AddOuter, CodedProduct), so
-/// with the same z an example adds the same integers. An example whose gradient is not finite adds
-/// nothing.
+/// These sums of integers count multiples of `grid`, the power of two to whose multiples gradients
+/// are rounded. The kernels for a general dense layer (AddOuter, AddCodedOuter) round in the same
+/// way, so with the same z an example adds the same integers. An example whose gradient is not
+/// finite adds nothing.
 struct LinearExamples {
   const std::uint32_t* examples;   ///< [count], index of each example's row and label
   int count;                       ///< 0..kMaxLinearExamples
@@ -42,7 +42,7 @@ struct LinearExamples {
   Loss loss;                             ///< a loss of one output
   float huber = 1.0f;                    ///< h of the Huber loss
   const float* class_weights = nullptr;  ///< [2], each in 0..1, or null: no weights
-  ClipSettings clip;                     ///< per_layer means flat: there is one layer
+  ClipSettings clip;                     ///< per_layer equals flat, as there is one layer
   float inverse_grid;
   std::int32_t* bias_unit;
   LinearFacts* facts = nullptr;  ///< sums that the call adds to; may be null

@@ -1,6 +1,6 @@
 #pragma once
-// Networks that the fused kernel (fused_kernel.cuh) is compiled for: a list of layers each, in the
-// order of the model file. Nothing else differs between the kernels.
+// Networks for which fused kernels are compiled (fused_kernel.cuh). Each network is a list of
+// layers, in the order of the model file. The kernels differ in this list only.
 #include <array>
 #include <cstddef>
 

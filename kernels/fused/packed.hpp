@@ -14,7 +14,7 @@ namespace cudp::fused {
 
 /// Layout of the packed copy of a network's parameters, in the order and number formats in which a
 /// fused kernel reads them. Most members are byte offsets in the copy. After the parameters come
-/// tables of pixel offsets. P: the kernel's Plan, its layout for one network.
+/// tables of pixel offsets. P: the kernel's Plan for one network.
 template <class P>
 struct Packed {
   static constexpr int kConvolutions = P::kConvolutions;
@@ -142,8 +142,8 @@ struct Packed {
         for (int slot = 0; slot < s.back_slots; ++slot) {
           const int at = phase * s.back_slots + slot;
           const bool is_pixel = back.pixel[slot] != kNone;
-          // Unused slots must not cause bank conflicts. They repeat the pixel of slot `slot % 8`,
-          // if there is one, whose offset is equal modulo 8.
+          // Unused slots repeat the pixel of slot `slot % 8`, if that slot has one. Its offset is
+          // equal modulo 8, so that reads for unused slots cause no bank conflicts.
           const int other = back.pixel[slot % 8] != kNone ? back.pixel[slot % 8] : 0;
           const int pixel = is_pixel ? back.pixel[slot] : other;
           const int ay = p.first_y + pixel / p.width, ax = p.first_x + pixel % p.width;

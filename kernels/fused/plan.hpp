@@ -3,11 +3,16 @@
 // where every operand of every product is in shared memory, which warp computes which tile of a
 // weight gradient, and how many examples a block processes at once (E).
 //
-// Terms: a chunk is 16 bytes of shared memory, 8 fp16 numbers, which is a row of an 8 x 8 matrix. A
-// step is 16 summands of a product, two chunks. A slot is the index of an output pixel in the order
-// in which products process pixels. A tile is 16 x 8 numbers. A unit is the tiles of a weight
-// gradient that a warp computes at once, and whose squares it adds up. Slots, units and parts are
-// properties of a layer and never of E: results do not depend on E by a bit.
+// Terms:
+//   chunk  16 bytes of shared memory: 8 fp16 numbers, a row of an 8 x 8 matrix
+//   step   16 summands of a product: two chunks
+//   slot   index of an output pixel in the order in which products process pixels (SlotOrder)
+//   tile   16 x 8 numbers
+//   unit   tiles of a weight gradient that a warp computes at once; the sum of their squares is one
+//          of the partial sums of the norm
+//   part   one of the ConvStage::splits parts of the sums of a convolution's outputs
+// Slots, units and parts depend on the layer only, not on E. So results are equal bit for bit for
+// every E.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -53,11 +58,15 @@ struct ConvStage {
   /// Indices of the convolution's first weight and of its first bias in the model's parameters.
   int weight = 0, bias = 0;
 
-  // Input in shared memory, in planes of 16-byte chunks: chunk `row y + x` has the numbers of
-  // output pixel (y, x)'s first tap; other taps are fixed distances away.
-  bool is_taps = false;  ///< a chunk is a kernel row (all channels), not 8 channels of a pixel
-  /// Distance in shared memory between rows of the padded input [16-byte chunks]. If stride > 1,
-  /// unless is_taps, these are rows of the same phase, which are `stride` rows apart in the image.
+  // Layout of the input in shared memory: planes of 16-byte chunks. Chunk `row * y + x` has the
+  // inputs of output pixel (y, x) for the kernel's first tap. The inputs for another tap are at a
+  // fixed distance from it, tap_place().
+  /// Whether a chunk has all inputs of one row of the kernel (all channels). Otherwise a chunk has
+  /// 8 channels of one pixel.
+  bool is_taps = false;
+  /// Distance in shared memory between consecutive rows of the padded input [16-byte chunks]. With
+  /// a stride above 1, unless is_taps, it is the distance between consecutive rows of one phase,
+  /// which are `stride` rows apart in the image.
   int line = 0;
   /// Distance in shared memory between the first rows (phase_line), or the first columns
   /// (phase_column), of consecutive phases of the input [16-byte chunks]. A phase is the pixels
@@ -70,11 +79,12 @@ struct ConvStage {
   /// [16-byte chunks].
   int row = 0;
 
-  // Outputs' gradient in shared memory, in planes of 8 channels: border, row, plane [chunks].
+  // Layout of the outputs' gradient in shared memory: planes of 8 channels with a border of zeros.
+  // Width of the border [pixels], and distances between rows and between planes [16-byte chunks].
   int border = 0, dy_row = 0, dy_plane = 0;
-  /// Offset, in a plane of the outputs' gradient, of 8 chunks of zeros [chunks]. They are read for
-  /// slots (SlotOrder) without a pixel; there is one per group of banks, so that these reads cause
-  /// no bank conflicts.
+  /// Offset of 8 chunks of zeros in a plane of the outputs' gradient [16-byte chunks]. They are
+  /// read for slots (SlotOrder) without a pixel. The 8 chunks are in different banks, so that these
+  /// reads cause no bank conflicts.
   int dy_zeros = 0;
 
   int slots = 0;  ///< number of output pixels, padded to a multiple of 16
@@ -228,8 +238,8 @@ constexpr SlotOrder slot_order(int height, int width, int row) {
 /// has the pixels whose row in the padded input is p / stride modulo the stride, and whose column
 /// is p % stride modulo the stride.
 struct PhasePixels {
-  /// Number of rows, and of columns, of this phase of the padded input that are in the padding,
-  /// before the image's first pixel.
+  /// Numbers of rows (first_y) and of columns (first_x) of this phase that are padding before the
+  /// image's first pixel.
   int first_y, first_x;
   int height, width;
 };
@@ -274,7 +284,8 @@ constexpr void lay_out(ConvStage& s, bool gives_input_gradient) {
     t.line = least + more;
     t.row = t.is_taps ? t.stride * t.line : t.line;
     t.slots = slot_order(t.out_height, t.out_width, t.row).slots;
-    // All pixels, whose offsets are not in their order, and 8 chunks that an unused slot may read.
+    // Size of a plane of the input: up to the largest offset of a pixel (offsets are not in the
+    // order of pixels), and at least 8 chunks, which unused slots may read.
     int used_by_input = t.is_taps ? (rows + t.kernel % 2) * t.line : 8;
     for (int y = 0; y < (t.is_taps ? 0 : rows); ++y)
       for (int x = 0; x < columns; ++x)
@@ -296,7 +307,7 @@ constexpr void lay_out(ConvStage& s, bool gives_input_gradient) {
     s.splits = std::min(kWarps / items, s.steps());
     s.splits = quotient_up(s.steps(), quotient_up(s.steps(), s.splits));
   }
-  // Units: with as few numbers per thread as possible, then as large as possible.
+  // Chooses the size of units: the fewest sums per thread, and among equals the largest unit.
   const int tiles = s.blocks_m() * s.tap_count * s.tap_chunks;
   s.has_example_owners = !gives_input_gradient && tiles < kWarps;
   int least_sums = 0;
@@ -387,7 +398,8 @@ constexpr Stages stages_of(const LayerList<n>& list) {
     refuse("a dense layer of other sizes than multiples of 16, or above 64 outputs");
   if (r.dense.outputs > 32) refuse("more than 32 outputs");
   if (r.refusal != nullptr) return r;
-  // From the last convolution to the first: which outputs of each are read.
+  // Finds, from the last convolution to the first, the outputs of each convolution that the next
+  // layer reads. Only these are computed.
   int seen_height = height, seen_width = width;
   for (int i = r.convolutions - 1; i >= 0; --i) {
     ConvStage& s = r.convolution[i];
@@ -579,8 +591,9 @@ struct Plan {
   }
   static constexpr NormParts kNormParts = norm_parts();
 
-  // Small numbers: partial derivatives by biases and the last layer's weights, which no tile has. A
-  // thread has those with indices thread, thread + 512, ...
+  // Small numbers: partial derivatives with respect to the biases and to the last layer's weights.
+  // They belong to no tile of a matrix product. Thread t computes those with indices t, t + 512,
+  // ...
   static constexpr int kSmall =
       kBiases + kDense.hidden + kDense.outputs * kDense.hidden + kDense.outputs;
   static constexpr int kSmallOwned = quotient_up(kSmall, kThreads);
@@ -589,7 +602,7 @@ struct Plan {
     int a, b;  ///< offsets in the example's vector of the two numbers whose product is the gradient
   };
   /// Returns the n-th "small" parameter (biases and the last layer's weights), and the two numbers
-  /// whose product is the partial derivative with respect to it. i is 0 for the caller. The
+  /// whose product is the partial derivative with respect to it. Callers use the default i = 0. The
   /// function calls itself with i + 1 for the next convolution; n then counts from the first bias
   /// of that convolution. i is a template argument, because device code can use the plan in
   /// constant expressions only.
@@ -630,7 +643,9 @@ struct Plan {
       const int stride = round_up_to(bytes, kBanks);
       return Plane{kExamples * stride, stride, first, last};
     };
-    // For activations of dense layers: lanes of different examples read different banks.
+    // Returns an array with a row of `words` 32-bit words per example, for the activations of dense
+    // layers. The distance between rows is not rounded up to kBanks, so that lanes that read the
+    // same word of different examples read different banks.
     const auto rows = [](int words, int first, int last) {
       return Plane{round_up_to(kExamples * words * 4, kBanks), words * 4, first, last};
     };
@@ -638,7 +653,8 @@ struct Plan {
     for (int i = 0; i < kConvolutions; ++i) {
       const ConvStage s = stage(i);
       SharedLayout::Convolution& c = p.convolution[i];
-      // Arrays with padding that is cleared only once, at the start, must not overlap others.
+      // If an input has padding, its zeros are written only once, at the start. So no other array
+      // may overlap it at any stage.
       const bool keeps_zeros = i == 0 || s.pad > 0;
       const int made = keeps_zeros ? 0 : kPhases.pool(i - 1);
       c.input[0] = plane(s.input_bytes(), made, end);

@@ -1,15 +1,16 @@
 #pragma once
-// Max pools of 2 x 2 pixels, one apart, and activations of the fused kernel, without branches. Bits
-// record which pixel was the maximum. A thread has a row of windows of two channels. The pool is
-// computed before the activation, which gives the same result for every increasing activation.
+// Max pools with windows of 2 x 2 pixels and stride 1, and activations, in the fused kernel. The
+// code has no branches: bits record which pixel of a window was the maximum. A thread processes one
+// row of windows for two channels. The pool is computed before the activation, which gives the same
+// result for every increasing activation.
 #include "kernels/fused/block.cuh"
 
-// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// Offsets in shared memory are computed in 32 bits. They are below 2^18, so no product overflows.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Returns whether b replaces the maximum a. A NaN does, so that it is not lost.
+/// Returns whether b replaces the maximum a. A NaN replaces every number, so that it is not lost.
 __device__ __forceinline__ bool beats(float b, float a) { return b > a || b != b; }
 
 /// Returns the larger of the values a and b of two pixels, for each of two channels. If it is b,
@@ -19,8 +20,9 @@ __device__ __forceinline__ Two larger(Two a, Two b, int bit, u32& flags) {
   flags |= (x ? 1u << bit : 0u) | (y ? 0x10000u << bit : 0u);
   return {x ? b.x : a.x, y ? b.y : a.y};
 }
-/// Returns v, the values of two channels, with 0 in place of some. The first channel is kept if bit
-/// number `bit` of flags equals `set`, the second channel if bit number bit + 16 does.
+/// Returns v, the values of two channels, with each value either kept or replaced by 0. The first
+/// channel's value is kept if bit number `bit` of flags equals `set`, the second channel's if bit
+/// number bit + 16 equals `set`.
 __device__ __forceinline__ Two where(Two v, u32 flags, int bit, bool set) {
   return {((flags >> bit & 1) != 0) == set ? v.x : 0.0f,
           ((flags >> (bit + 16) & 1) != 0) == set ? v.y : 0.0f};
@@ -28,7 +30,7 @@ __device__ __forceinline__ Two where(Two v, u32 flags, int bit, bool set) {
 __device__ __forceinline__ Two sum_of(Two a, Two b) { return {a.x + b.x, a.y + b.y}; }
 
 /// Computes pool and activation of convolution i's outputs, and writes them as the next layer's
-/// input. P: the kernel's Plan, its layout for one network.
+/// input. P: the kernel's Plan for one network.
 template <class P, int i>
 __device__ __forceinline__ void pool_forward(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
@@ -83,8 +85,8 @@ __device__ __forceinline__ void pool_forward(Space<P>& s) {
 
 /// Backward pass of the max pool that follows convolution i. Reads the gradient of the pool's
 /// outputs, already multiplied by the activation's derivative. Writes the gradient of the
-/// convolution's outputs, in the layout in which tensor cores read it. P: the kernel's Plan, its
-/// layout for one network.
+/// convolution's outputs, in the layout in which tensor cores read it. P: the kernel's Plan for one
+/// network.
 template <class P, int i>
 __device__ __forceinline__ void pool_backward(Space<P>& s) {
   constexpr ConvStage c = P::stage(i);
@@ -106,8 +108,10 @@ __device__ __forceinline__ void pool_backward(Space<P>& s) {
       const u32* const flags = plane_of<u32>(s, kArrays.flags, e) + j;
       const bool has_above = y > 0, has_here = y < kPooled;
       const int above = has_above ? y - 1 : 0, here = has_here ? y : kPooled - 1;
-      // Windows above pass their gradient to this row if their maximum is in their lower row,
-      // windows of this row if it is in their upper row.
+      // An output pixel of this row gets gradient from two rows of windows. The windows that start
+      // in the row above pass their gradient down if their maximum is in the lower row (bit of
+      // down_above is 1). The windows that start in this row pass it to their upper row if their
+      // maximum is there (bit of down_here is 0).
       const u32 down_above = has_above ? flags[(c.out_height + above) * kPairs] : 0;
       const u32 down_here = has_here ? flags[(c.out_height + here) * kPairs] : 0xffffffffu;
       const u32 across = flags[y * kPairs];
@@ -121,7 +125,7 @@ __device__ __forceinline__ void pool_backward(Space<P>& s) {
       put(kColumns, left);
     }
   }
-  if constexpr (c.border == 0) {  // the array overlaps others, so its zeros must be written again
+  if constexpr (c.border == 0) {  // other arrays overlap dy, so its zeros must be written again
     constexpr int kPlanes = c.out / 8;
     for (int n = thread_number(); n < P::kExamples * kPlanes * 32; n += kThreads) {
       const int e = n / (kPlanes * 32),

@@ -6,13 +6,14 @@
 #include "kernels/fused/head.cuh"
 #include "kernels/fused/recurrent_plan.hpp"
 
-// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// Offsets in shared memory are computed in 32 bits. They are below 2^18, so no product overflows.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Shared memory of a block of the fused kernel for texts. The arrays of each text, with the words
-/// and states of its positions, follow it. P: the kernel's TextPlan, its layout for one network.
+/// Shared memory of a block of the fused kernel for texts. The rows of each text (P::text_bytes()),
+/// with the words and the states of its positions, come after this struct in shared memory. P: the
+/// kernel's TextPlan for one network.
 template <class P>
 struct TextSpace {
   /// Gradients of the gates' pre-activations (deltas) for a piece of a text. In earlier phases: the
@@ -20,7 +21,7 @@ struct TextSpace {
   alignas(kChunk) unsigned char deltas[P::kPiece * P::kDeltaRow];
   /// Word vectors of a piece of a text.
   alignas(kChunk) unsigned char vectors[P::kPiece * P::kVectorRow];
-  /// W, weights of the steps' inputs.
+  /// W, the weights of the recurrent layer's inputs.
   alignas(kChunk) unsigned char inputs[P::kGateRows * P::kInputRow];
   /// Gradient of the outputs of the words' dense layer, before its activation.
   alignas(kChunk) unsigned char back[P::kWords * P::kBackRow];
@@ -35,7 +36,7 @@ struct TextSpace {
 };
 
 /// Returns the shared memory that a block needs [bytes] to process `texts` texts of up to `places`
-/// positions at once. P: the kernel's TextPlan, its layout for one network.
+/// positions at once. P: the kernel's TextPlan for one network.
 template <class P>
 constexpr std::size_t text_shared_bytes(int texts, int places) {
   return sizeof(TextSpace<P>) + static_cast<std::size_t>(texts) * P::text_bytes(places);
@@ -90,7 +91,7 @@ struct Texts {
 
 /// Word vectors of a piece of a text, in registers between their load from global memory and their
 /// store to shared memory. In shared memory a 1 follows each vector, as the input of the bias. Rows
-/// past the text's end become 0. P: the kernel's TextPlan, its layout for one network.
+/// past the text's end become 0. P: the kernel's TextPlan for one network.
 template <class P>
 struct PieceVectors {
   static constexpr int kFours = P::kColumns / 4;
@@ -137,9 +138,10 @@ struct PieceVectors {
   }
 };
 
-/// Copies W, initialises the activations, and clears the texts' rows, because steps of longer texts
-/// also read rows that a short text does not write. P: the kernel's TextPlan, its layout for one
-/// network. s: the block's shared memory.
+/// Prepares a block's shared memory: copies W, copies the activation functions, writes the 1 that
+/// stands for the input of biases, and clears the rows of all texts. The rows are cleared because
+/// the steps of longer texts also read rows that a short text does not write. P: the kernel's
+/// TextPlan for one network. s: the block's shared memory.
 template <class P>
 __device__ __forceinline__ void begin_texts(const FusedSum& a, TextSpace<P>& s) {
   for (int i = thread_number(); i < P::kGateRows * P::kWords / 2; i += P::kThreads) {
@@ -156,10 +158,10 @@ __device__ __forceinline__ void begin_texts(const FusedSum& a, TextSpace<P>& s) 
   if (thread_number() < kMaxTexts) s.text[thread_number()][P::kText.one] = 1.0f;
 }
 
-/// Loads the lengths of the group's texts, and clears the states that no step of a text writes:
-/// those before its first step in each direction, and those past its end, which products multiply
-/// by zeros. Otherwise they might contain another text's numbers, even NaN. P: the kernel's
-/// TextPlan, its layout for one network. t: the group's texts.
+/// Loads the lengths of the group's texts. Clears the states that no step of a text writes: the
+/// states before its first step in each direction, and the states past its end. Matrix products
+/// multiply these states by zeros, so they must not be NaN, which numbers of an earlier text might
+/// be. P: the kernel's TextPlan for one network. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void begin_group(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t) {
   if (thread_number() < kMaxTexts) {
@@ -179,9 +181,9 @@ __device__ __forceinline__ void begin_group(const FusedSum& a, TextSpace<P>& s, 
 }
 
 /// Computes the dense layer of the words for all texts of the group. Both operands are sums of two
-/// fp16 numbers, so that an activation with a kink gets the same sums as in float32. P: the
-/// kernel's TextPlan, its layout for one network. s: the block's shared memory. t: the group's
-/// texts.
+/// fp16 numbers, so that the sums are nearly as accurate as in float32. This matters for an
+/// activation with a kink, e.g. relu. P: the kernel's TextPlan for one network. s: the block's
+/// shared memory. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void dense_words(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t) {
   constexpr int kColumnTiles = P::kWords / 8, kOwners = P::kWarps / kColumnTiles;

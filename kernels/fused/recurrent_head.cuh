@@ -24,7 +24,7 @@ __device__ __forceinline__ float cross_entropy(float logit, bool has_logit, int 
 /// Computes the layers after the recurrent one for text e, forward and backward. Scales the
 /// gradient of its states by a power of two, chosen per text so that the largest number of that
 /// gradient is in [1, 2). The gradients that are computed from it then fit into fp16. P: the
-/// kernel's TextPlan, its layout for one network. t: the group's texts.
+/// kernel's TextPlan for one network. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void finish_text(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t,
                                             int e, int label) {

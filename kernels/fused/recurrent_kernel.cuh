@@ -13,9 +13,9 @@
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Adds the clipped gradients of the group's texts to the block's sum, one text after the other,
-/// each in pieces. P: the kernel's TextPlan, its layout for one network. a: arguments of the
-/// launch. t: the group's texts. s: the block's shared memory. sums: the thread's part of the
-/// block's sum. done: number of texts in the groups that the block has processed before.
+/// each in pieces. P: the kernel's TextPlan for one network. a: arguments of the launch. t: the
+/// group's texts. s: the block's shared memory. sums: the thread's part of the block's sum. done:
+/// number of texts in the groups that the block has processed before.
 template <class P>
 __device__ __forceinline__ void add_texts(const FusedSum& a, TextSpace<P>& s, const Texts<P>& t,
                                           int done, TextSums<P>& sums) {

@@ -27,23 +27,24 @@ struct TextLayers {
 struct ImdbRnn {
   static constexpr TextLayers kLayers{100, 32, 32, 2, 16, 2};
 };
-/// The same layers with a GRU: 16,978 parameters.
+/// The layers of ImdbRnn with a GRU: 16,978 parameters.
 struct ImdbGru {
   static constexpr TextLayers kLayers{100, 32, 32, 2, 16, 2, TextCell::gru};
 };
 
-/// The same layers with one direction of 64 units: 29,138 parameters.
+/// The layers of ImdbRnn with one direction of 64 units: 29,138 parameters.
 struct ImdbOneWay {
   static constexpr TextLayers kLayers{100, 32, 64, 1, 16, 2};
 };
 
-/// Largest number of texts that a thread block processes at once. They are the columns of a matrix
-/// product, of which tensor cores compute 8.
+/// Largest number of texts that a thread block processes at once. The texts are the columns of a
+/// matrix product, and tensor cores compute 8 columns at a time.
 inline constexpr int kMaxTexts = 8;
 
-/// Returns whether the kernel can have a network. Its steps are written for 32 numbers and for 32
-/// or 64 units, of which each of 8 warps has 8. A thread then holds at most 96 partial derivatives
-/// by the weights of the recurrent layer, and as many sums.
+/// Returns whether the fused kernel for texts can compute a network with these sizes. The code of
+/// the recurrent steps requires 32 outputs of the words' dense layer, and 32 or 64 units, of which
+/// each of 8 warps computes 8. A thread then has at most 96 partial derivatives with respect to the
+/// weights of the recurrent layer, and as many sums.
 constexpr bool fits_block(const TextLayers& n) {
   return n.words == 32 && (n.hidden == 32 || n.hidden == 64) && n.directions * n.hidden <= 64 &&
          n.columns % 4 == 0 && n.head <= 32 && n.outputs <= 32;
@@ -63,10 +64,10 @@ struct TextOffsets {
   int size = 0;
 };
 
-/// Layout of shared memory, scratch memory and parameters for one network. The word at position p
-/// of a text has row p + 1 of the text's array: the input of its step, and the states of each
-/// direction after its step at p. Network: has the layer sizes, as Network::kLayers. transforms_:
-/// whether gradients are transformed before clipping.
+/// Layout of shared memory, scratch memory and parameters for one network. Row p + 1 of a text's
+/// array in shared memory belongs to the word at position p. It has the input of the step at p, and
+/// the state of each direction after that step. Network: has the layer sizes, as Network::kLayers.
+/// transforms_: whether gradients are transformed before clipping.
 template <class Network, bool transforms_>
 struct TextPlan {
   static constexpr bool kTransforms = transforms_;
@@ -76,10 +77,11 @@ struct TextPlan {
   static constexpr int kHead = kNetwork.head, kOutputs = kNetwork.outputs;
   static constexpr int kStates = kDirections * kHidden;
   static constexpr bool kIsGru = kNetwork.cell == TextCell::gru;
-  /// Number of gates in one direction, four of each unit: i, f, g and o of an LSTM; of a GRU
-  /// W_n x + b_n, r, z and U_n h + b'_n.
+  /// Number of gates of all units in one direction, four per unit. The four of an LSTM are i, f, g
+  /// and o. The four of a GRU are W_n x + b_n, r, z and U_n h + b'_n.
   static constexpr int kGates = 4 * kHidden;
-  static constexpr int kLines = (kIsGru ? 3 : 4) * kHidden;  ///< rows of W and U in one direction
+  /// Number of rows of W, and of U, among the parameters of one direction.
+  static constexpr int kLines = (kIsGru ? 3 : 4) * kHidden;
   /// Number of gates of all units in both directions: rows of a matrix product, ordered by
   /// direction, unit and gate.
   static constexpr int kGateRows = kDirections * kGates;
@@ -103,9 +105,9 @@ struct TextPlan {
   static constexpr int kPiece = 80;
   static constexpr int kBackRow = 2 * kPiece + kChunk;
 
-  /// Returns the number of rows of a text with `places` positions, each with a position's input and
-  /// states. text_bytes() is the size of these rows, 64 bytes more than a multiple of kBanks, so
-  /// that rows of eight texts are in different banks.
+  /// Returns the number of rows of a text with `places` positions. A row has one position's input
+  /// and states. text_bytes() returns the size of these rows [bytes], rounded up to 64 more than a
+  /// multiple of kBanks, so that the same row of eight texts is in different banks.
   static constexpr int rows(int places) { return round_up_to(places, 16) + 2; }
   static constexpr int text_bytes(int places) {
     return round_up_to(rows(places) * kRow, kBanks) + 64;
@@ -122,9 +124,10 @@ struct TextPlan {
   static constexpr int kWordBias = kWords * kColumns;
   static constexpr int kRecurrent = kWordBias + kWords;
   static constexpr int kStateWeights =
-      kLines * kWords;  ///< this and the next two: from the first parameter of a direction
+      kLines * kWords;  ///< offset of U from the first parameter of a direction
+  /// Offset of the biases from the first parameter of a direction.
   static constexpr int kGateBias = kStateWeights + kLines * kHidden;
-  static constexpr int kGateBiases = (kIsGru ? 2 : 1) * kLines;  ///< of one direction
+  static constexpr int kGateBiases = (kIsGru ? 2 : 1) * kLines;  ///< number of biases per direction
   static constexpr int kDirection = kGateBias + kGateBiases;
   static constexpr int kHeadWeights = kRecurrent + kDirections * kDirection;
   static constexpr int kHeadBias = kHeadWeights + kHead * kStates;
@@ -132,13 +135,13 @@ struct TextPlan {
   static constexpr int kLastBias = kLastWeights + kOutputs * kHead;
   static constexpr int kParameters = kLastBias + kOutputs;
 
-  /// Returns which of the matrices that W and U are made of has the rows of a gate: a GRU's are
-  /// those of r, z and n.
+  /// Returns the index of a gate's rows in W and U, in the order of the parameters (i, f, g, o of
+  /// an LSTM; r, z, n of a GRU). gate: index in the order of kGates.
   static constexpr int gate_line(int gate) { return kIsGru ? (gate + 2) % 3 : gate; }
-  /// Returns the index among the parameters of an element of the matrix [W U], in which W, the
-  /// weights of the steps' inputs, and U, those of the states, are side by side; -1 where a GRU has
-  /// no weight. row: ordered by direction, unit and gate. column: first those of W, then those of
-  /// U.
+  /// Returns the index among the parameters of an element of the matrix [W U]. W, the weights of
+  /// the steps' inputs, and U, the weights of the states, are side by side in it. Returns -1 if the
+  /// element has no weight: a GRU has none in W for gate 3, and none in U for gate 0. row: ordered
+  /// by direction, unit and gate. column: first the columns of W, then those of U.
   static constexpr int gate_parameter(int row, int column) {
     const bool of_inputs = column < kWords;
     const int gate = row % 4;
@@ -148,8 +151,9 @@ struct TextPlan {
     return of_inputs ? first + line * kWords + column
                      : first + kStateWeights + line * kHidden + column - kWords;
   }
-  /// Returns the row of [W U] to which bias n belongs, of the biases of both directions. A GRU has
-  /// two of r and of z: those of the inputs come first.
+  /// Returns the row of [W U] to which bias n belongs. n counts the biases of both directions. A
+  /// GRU has two biases per unit and gate: first those that are added to W x, in the order r, z, n,
+  /// then those that are added to U h.
   static constexpr int bias_row(int n) {
     const int line = n % kGateBiases / kHidden;
     const int gate = !kIsGru ? line : line < 3 ? (line + 1) % 3 : line - 2;
@@ -186,8 +190,9 @@ struct TextPlan {
   }
   static constexpr TextOffsets kText = text_offsets();
 
-  // Tiles of weight gradients that a warp computes. Of [W U]: 16 kGateTiles rows and all
-  // columns. Of the words' layer: all rows, and the column tiles warp, warp + 8, ...
+  // Numbers of tiles of weight gradients that a warp computes. For [W U] a warp computes 16
+  // kGateTiles rows and all columns. For the words' layer it computes all rows, and the column
+  // tiles warp, warp + 8, ...
   static constexpr int kGateTiles = kGateRows / 16 / kWarps;
   static constexpr int kGateColumns = (kWords + kHidden) / 8;
   static constexpr int kWordTiles = kWords / 16;
@@ -195,8 +200,8 @@ struct TextPlan {
   static constexpr int kWordOwned = quotient_up(kWordColumns, kWarps);
   static_assert(kGateRows % (16 * kWarps) == 0);
 
-  // Small numbers: partial derivatives by the parameters of the last two layers, which tensor cores
-  // do not compute. A thread computes those with indices thread, thread + 256, ...
+  // Small numbers: partial derivatives with respect to the parameters of the last two layers.
+  // Tensor cores do not compute them. Thread t computes those with indices t, t + 256, ...
   static constexpr int kSmall = kHead * (kStates + 1) + kOutputs * (kHead + 1);
   static constexpr int kSmallOwned = quotient_up(kSmall, kThreads);
   struct Small {
@@ -218,16 +223,20 @@ struct TextPlan {
 
   static constexpr int kBiases = kDirections * kGateBiases;
   static constexpr int kBiasOwned = quotient_up(kBiases, kThreads);
-  // Numbers of partial derivatives that a thread has, in the order in which squares are added.
+  // Numbers of partial derivatives per thread: of [W U], of the words' layer, and in total. The
+  // total includes the recurrent layer's biases and the small numbers. Their squares are added in
+  // this order.
   static constexpr int kGateNumbers = kGateTiles * kGateColumns * 4;
   static constexpr int kWordNumbers = kWordTiles * kWordOwned * 4;
   static constexpr int kNumbers = kGateNumbers + kWordNumbers + kBiasOwned + kSmallOwned;
 
-  // Global memory that a block uses: gates, later their gradients, of every text, position and
-  // direction; an LSTM's cell states of every step; sums of the gates' gradients.
+  // Layout of the global memory that a block uses: the gates of every text, position and direction,
+  // which the backward pass replaces with their gradients; the cell states of every step of an
+  // LSTM; the sums of the gates' gradients.
   /// Size of the gates' values of one position of a text, in the block's global memory [bytes].
   static constexpr std::int64_t kGateBytes = std::int64_t{2} * kGateRows;
-  static constexpr int kCells = kIsGru ? 0 : kStepThreads;  ///< words of a direction and step
+  /// Number of 32-bit words of cell states per direction and step.
+  static constexpr int kCells = kIsGru ? 0 : kStepThreads;
   static constexpr std::int64_t scratch_bytes(int texts, int places) {
     return texts * (places * kGateBytes + std::int64_t{4} * kGateRows) +
            std::int64_t{4} * places * kDirections * kCells;

@@ -1,23 +1,23 @@
 #pragma once
 // Steps of an LSTM or GRU in the fused kernel for texts, forward and backward. A warp computes 8
-// units of one direction for all texts of the group. Rows of a product are the gates of these
-// units, columns are the texts. So a lane has all gates of one unit of two texts in its own
-// registers. The warps of a direction exchange states, or deltas (gradients of gates'
-// pre-activations), once per step.
+// units of one direction for all texts of the group. The rows of its matrix product are the gates
+// of these units, the columns are the texts. So a lane has all gates of one unit, for two texts, in
+// its own registers. The warps of a direction exchange states (forward) or deltas (backward;
+// gradients of the gates' pre-activations) once per step.
 #include <type_traits>
 
 #include "kernels/common/named_barrier.cuh"
 #include "kernels/fused/recurrent_block.cuh"
 #include "kernels/layers/recurrent_math.hpp"
 
-// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// Offsets in shared memory are computed in 32 bits. They are below 2^18, so no product overflows.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// A lane's share of the steps: unit `unit` of one direction, for texts a and a + 1 of the
-/// group. When it loads operands of a matrix product, it loads those of text `column`. P: the
-/// kernel's TextPlan, its layout for one network.
+/// A lane's share of the steps: unit `unit` of one direction, for texts a and a + 1 of the group.
+/// As an operand of a matrix product, the lane loads numbers of text `column`. P: the kernel's
+/// TextPlan for one network.
 template <class P>
 struct StepLane {
   Lane l;
@@ -47,15 +47,16 @@ struct StepLane {
     return direction == 0 ? step : length[i] - 1 - step;
   }
   __device__ __forceinline__ void meet() const { named_barrier<P::kStepThreads>(1 + direction); }
-  /// Returns the row of [W U] that a gate of unit `of` has.
+  /// Returns the row of [W U] for gate number `gate` of unit number `of`.
   __device__ __forceinline__ int row(int of, int gate) const {
     return direction * P::kGates + 4 * of + gate;
   }
 };
 
-/// A unit's step. `gates`: in the order of the rows of [W U]; before the step forward its sums,
-/// then its values, after the step back the gradients of the sums. `kept` goes from a step to the
-/// next one: c of an LSTM, h of a GRU. P: the kernel's TextPlan, its layout for one network.
+/// One step of a unit. The gates are in the order of the rows of [W U]. forward() replaces their
+/// pre-activations with their values; backward() replaces the values with the gradients of the
+/// pre-activations. `kept` is the number that a step passes to the next one: the cell state c of an
+/// LSTM, the state h of a GRU. P: the kernel's TextPlan for one network.
 template <class P>
 struct UnitStep {
   std::conditional_t<P::kIsGru, GruUnit<float>, LstmUnit<float>> unit;
@@ -66,7 +67,7 @@ struct UnitStep {
     const auto& [a, b, c, d] = unit;
     gates[0] = a, gates[1] = b, gates[2] = c, gates[3] = d;
   }
-  /// Returns the unit's state h.
+  /// Returns the unit's state h, and updates `kept`.
   __device__ __forceinline__ float forward(float& kept) {
     unit.activate();
     kept = unit.state(kept);
@@ -75,8 +76,9 @@ struct UnitStep {
     else
       return unit.output(tanh_of(kept));
   }
-  /// Replaces `carry`, the gradient that goes to the step before without passing the gates. before:
-  /// what the step before kept.
+  /// Backward pass of the step. dh: gradient of the unit's state h. Replaces `carry`, the gradient
+  /// that goes to the previous step without passing the gates. before: `kept` of the previous step.
+  /// kept: `kept` of this step.
   __device__ __forceinline__ void backward(float dh, float& carry, float before, float kept) {
     if constexpr (P::kIsGru) {
       carry += dh;
@@ -92,17 +94,19 @@ __device__ __forceinline__ UnitGates rounded(const float (&gates)[4]) {
   return {{halves(gates[0], gates[1]), halves(gates[2], gates[3])}};
 }
 
-/// Computes all steps forward, for the texts of the group. The product W x of a step, with x
-/// its input, is computed during the step before it. P: the kernel's TextPlan, its layout for one
-/// network. s: the block's shared memory. t: the group's texts.
+/// Computes all steps forward, for the texts of the group. The product W x of a step, with x its
+/// input, is computed during the step before it. P: the kernel's TextPlan for one network. s: the
+/// block's shared memory. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>& s,
                                               const Texts<P>& t) {
   const StepLane<P> w(s, t);
   if (!w.has_steps()) return;
   const Lane& l = w.l;
-  // W and U as operands. Tile j has gates 2 j and 2 j + 1. Lane t has summands 8 t .. 8 t + 7 of
-  // each 32, in the order in which it loads the other operand with one instruction.
+  // Loads W and U as operands of tensor-core products. Tile j has gates 2 j and 2 j + 1 of the
+  // warp's units. Of every 32 columns, the lane with index t in its group of four has columns 8 t
+  // .. 8 t + 7. The other operand, of which a lane loads 8 fp16 numbers with one instruction, has
+  // the same order.
   constexpr int kParts = P::kHidden / 32;
   u32 wx[2][2][4], wh[kParts][2][2][4];
   float bias[2][4];
@@ -123,7 +127,7 @@ __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>
       const float* const biases =
           args.parameters + P::bias_parameter(w.direction * P::kGateBiases) + w.unit;
       float b = P::kIsGru && gate == 3 ? 0.0f : biases[P::gate_line(gate) * P::kHidden];
-      if (P::kIsGru && gate > 0) b += biases[(2 + gate) * P::kHidden];  // its second biases
+      if (P::kIsGru && gate > 0) b += biases[(2 + gate) * P::kHidden];  // a GRU's biases of U h
       bias[j][2 * half] = b;
       bias[j][2 * half + 1] = b;
     }
@@ -137,9 +141,10 @@ __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>
   const int own = s.length[w.column];
   const unsigned char* const column = t.row(w.column, 0) + 16 * l.t;
   const int states = 2 * P::kWords + w.direction * 2 * P::kHidden;
-  // Addresses of a step's input and of the states before it. Past a text's end they contain numbers
-  // of another text or no valid ones. These affect columns of that text only, and nothing of them
-  // is stored.
+  // row_at(): row of a step's input; `before`: distance from it to the row with the states before
+  // the step. Past the end of a text these rows contain numbers of another text, or any bits. They
+  // affect only the product's column for that text, and results past the end of a text are not
+  // stored.
   const auto row_at = [&](int step) {
     return w.direction == 0 ? step + 1 : own - step > 0 ? own - step : 0;
   };
@@ -191,17 +196,18 @@ __device__ __forceinline__ void steps_forward(const FusedSum& args, TextSpace<P>
   }
 }
 
-/// Computes all steps backward, for the texts of the group. Writes deltas, the gradients of
-/// the gates' pre-activations, over the gates. P: the kernel's TextPlan, its layout for one
-/// network. s: the block's shared memory. t: the group's texts.
+/// Computes all steps backward, for the texts of the group. Writes deltas, the gradients of the
+/// gates' pre-activations, over the gates. P: the kernel's TextPlan for one network. s: the block's
+/// shared memory. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P>& s,
                                                const Texts<P>& t) {
   const StepLane<P> w(s, t);
   if (!w.has_steps()) return;
   const Lane& l = w.l;
-  // U' as operand: rows 0 to 7 are the warp's units, the others are 0. Summands are units, with all
-  // gates of each, in the order in which a lane loads them with one instruction.
+  // Loads the transpose of U as an operand: rows 0 to 7 are the warp's units, rows 8 to 15 are 0.
+  // The summands are all gates of each unit, in the order in which a lane loads the deltas, 8 fp16
+  // numbers with one instruction.
   constexpr int kSteps = P::kGates / 16;
   u32 back[kSteps][4];
   CUDP_UNROLL for (int k = 0; k < kSteps; ++k) {
@@ -228,7 +234,7 @@ __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P
         w.length[i] > 0 ? s.text[w.a + i][P::kText.back + w.direction * P::kHidden + w.unit] : 0.0f;
     clear(sum[i]);
   }
-  // Gates of a step and what it kept, loaded four steps before they are used.
+  // The gates and `kept` (UnitStep) of one step, loaded four steps before they are used.
   struct Saved {
     UnitGates gates[2];
     float kept[2];
@@ -248,7 +254,7 @@ __device__ __forceinline__ void steps_backward(const FusedSum& args, TextSpace<P
     const bool has_cells = !P::kIsGru && step >= 0 && step < w.longest;
     const u32 both = has_cells ? cells[step * P::kStepThreads] : 0u;
     CUDP_UNROLL for (int i = 0; i < 2; ++i) {
-      // Past a text's end its gates and what it kept are 0, and so are its deltas.
+      // Past the end of a text the gates and `kept` are 0, so the deltas are 0 too.
       const bool has = step >= 0 && step < w.length[i];
       to.gates[i] = has ? *place_of(i, step) : UnitGates{};
       to.kept[i] = !has        ? 0.0f

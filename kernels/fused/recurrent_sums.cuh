@@ -6,14 +6,14 @@
 #include "kernels/fused/recurrent_block.cuh"
 #include "kernels/fused/sums.cuh"
 
-// Offsets in shared memory are numbers of 32 bits, below 2^18.
+// Offsets in shared memory are computed in 32 bits. They are below 2^18, so no product overflows.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
 namespace cudp::fused::inline CUDP_SIMT {
 
 /// Starts to copy the deltas (gradients of the gates' pre-activations) of a piece of text e, the
 /// positions from `first` on, to shared memory. Rows past the text's end become 0. P: the kernel's
-/// TextPlan, its layout for one network. t: the group's texts.
+/// TextPlan for one network. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void fetch_deltas(TextSpace<P>& s, const Texts<P>& t, int e, int first) {
   constexpr int kChunks = 2 * P::kGateRows / kChunk;
@@ -31,7 +31,7 @@ __device__ __forceinline__ void fetch_deltas(TextSpace<P>& s, const Texts<P>& t,
 /// on. The steps' inputs are the outputs of a dense layer that is applied to each word. Computes
 /// the gradient of that layer's pre-activations: W^T times the deltas (the gradients of the gates),
 /// times the activation's derivative, where W is the matrix of weights of the steps' inputs. P: the
-/// kernel's TextPlan, its layout for one network. t: the group's texts.
+/// kernel's TextPlan for one network. t: the group's texts.
 template <class P>
 __device__ __forceinline__ void words_back(TextSpace<P>& s, const Texts<P>& t, int e, int first) {
   const Lane l;
@@ -72,7 +72,7 @@ __device__ __forceinline__ void words_back(TextSpace<P>& s, const Texts<P>& t, i
 /// `sum` has the sum over the added texts, as an integer that counts multiples of the sum's grid.
 /// Each addition also adds the constant kToUnitsBits, a by-product of rounding a float to an
 /// integer (kernels/common/fixed_point.hpp). So store() subtracts it `added` times. P: the kernel's
-/// TextPlan, its layout for one network.
+/// TextPlan for one network.
 template <class P>
 struct TextSums {
   u32 sum[P::kNumbers];
@@ -82,7 +82,7 @@ struct TextSums {
 
   /// Calls body(k, layer, parameter) for each partial derivative that this thread holds. k: index
   /// among the thread's partial derivatives. layer: index of the layer, 0 to 3. parameter: index
-  /// among the parameters, or -1 if that place of the tile has no parameter.
+  /// among the parameters, or -1 if the tile has no parameter at this position.
   template <class Body>
   static __device__ __forceinline__ void for_each_number(const Body& body) {
     const Lane l;
@@ -113,9 +113,9 @@ struct TextSums {
   }
 
   /// Adds a piece of text e, the positions from `first` on, to the thread's partial derivatives d
-  /// by the weights [W U]: the product of the deltas and the text's rows (inputs and
-  /// states). multiply_words() does the same for the words' layer, with `back` and the word
-  /// vectors. t: the group's texts.
+  /// with respect to the weights [W U]. They are the product of the deltas and the text's rows
+  /// (inputs and states). multiply_words() does the same for the words' layer, with TextSpace::back
+  /// and the word vectors. t: the group's texts.
   static __device__ __forceinline__ void multiply_gates(TextSpace<P>& s, const Texts<P>& t, int e,
                                                         int first, float (&d)[P::kNumbers]) {
     const Lane l;
@@ -177,11 +177,11 @@ struct TextSums {
     }
   }
 
-  /// Computes those partial derivatives of the thread that do not come from matrix products: by
-  /// biases of the recurrent layer, and by the parameters of the last two layers. Clears those of a
-  /// GRU's products by which no parameter is multiplied. s: the block's shared memory. t: the
-  /// group's texts. e: number of the text in the group. d: the thread's partial derivatives for the
-  /// text.
+  /// Computes those partial derivatives of the thread that do not come from matrix products: with
+  /// respect to the biases of the recurrent layer, and to the parameters of the last two layers.
+  /// For a GRU, also sets to 0 the elements of the matrix product that belong to no weight
+  /// (gate_parameter() is -1). s: the block's shared memory. t: the group's texts. e: number of the
+  /// text in the group. d: the thread's partial derivatives for the text.
   static __device__ __forceinline__ void make_others(TextSpace<P>& s, const Texts<P>& t, int e,
                                                      float (&d)[P::kNumbers]) {
     constexpr int kBias = P::kGateNumbers + P::kWordNumbers;
@@ -244,8 +244,9 @@ struct TextSums {
       CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) { squares[n] += part.v[n]; }
     }
     if constexpr (!P::kTransforms) {
-      // Squares and sums below 2^-126 have few bits or none. The scale may magnify their loss, so
-      // the largest possible loss is added; this also bounds `factor * inverse`.
+      // In float32, squares and sums below 2^-126 lose bits or become 0. The factor 1 / s^2, with s
+      // the scale of the text's gradients, may magnify this loss. So kLoss, the largest possible
+      // loss, is added before. This also bounds `factor * inverse`.
       constexpr float kLoss = static_cast<float>(P::kParameters + 4 * P::kThreads) * 0x1p-126f;
       CUDP_UNROLL for (int n = 0; n < 2; ++n) {
         squares[n] = (squares[n] + kLoss) * (inverse * inverse);

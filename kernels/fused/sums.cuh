@@ -21,8 +21,8 @@ __device__ __forceinline__ float transformed(const Transform& t, float x, float 
 
 /// Coordinate-wise clipping: replaces each number g in `gradient` with w = (g * factor - mean) /
 /// scale, where g * factor is the gradient of one parameter. unit: the part of a convolution's
-/// weights to which the numbers belong. i: number of the convolution. P: the kernel's Plan, its
-/// layout for one network. t: arrays with the mean and 1 / scale of each parameter.
+/// weights to which the numbers belong. i: number of the convolution. P: the kernel's Plan for one
+/// network. t: arrays with the mean and 1 / scale of each parameter.
 template <class P, int i>
 __device__ __forceinline__ void transform_unit(const Transform& t, const Unit<P, i>& unit,
                                                float factor,
@@ -35,8 +35,7 @@ __device__ __forceinline__ void transform_unit(const Transform& t, const Unit<P,
 
 /// Calls body(k, o, in) for each block of 8 outputs x 4 inputs of the hidden layer's weights whose
 /// gradients this thread adds up. k: index of the block's first number among the thread's numbers
-/// for that layer. o: first output. in: first input. P: the kernel's Plan, its layout for one
-/// network.
+/// for that layer. o: first output. in: first input. P: the kernel's Plan for one network.
 template <class P, class Body>
 __device__ __forceinline__ void for_each_hidden_block(const Body& body) {
   constexpr int kBlocks = P::kDense.blocks(), kAcross = P::kDense.in / 4;
@@ -47,7 +46,7 @@ __device__ __forceinline__ void for_each_hidden_block(const Body& body) {
   });
 }
 /// Returns four consecutive inputs of the hidden layer, from input `in` on, for example e. P: the
-/// kernel's Plan, its layout for one network. s: the block's shared memory.
+/// kernel's Plan for one network. s: the block's shared memory.
 template <class P>
 __device__ __forceinline__ Four hidden_inputs(Space<P>& s, int e, int in) {
   const u32* const high = plane_of<u32>(s, P::layout().hidden_in[0], e);
@@ -71,7 +70,7 @@ __device__ __forceinline__ void for_each_small(const Body& body) {
 
 /// A thread's part of the block's sum of gradients. Also keeps the gradient of a convolution whose
 /// warps compute one example each (has_example_owners) from the norm to the sum. P: the kernel's
-/// Plan, its layout for one network.
+/// Plan for one network.
 template <class P>
 struct Sums {
   static constexpr int E = P::kExamples;
@@ -271,9 +270,11 @@ struct Sums {
       report_example(a, group.at(e), vector[P::kVector.loss], P::kLayers, squares, factors);
   }
 
-  // An example adds its gradient times the layer's scale, rounded to integers. The numbers are
-  // finite, and the norm was computed from them: so no product exceeds the clipping norm, which is
-  // at most 2^21 units of the grid. store() subtracts the constant that biased_product() adds.
+  // An example adds the numbers of its gradient, times s.scale[e][layer], rounded to integers.
+  // s.scale is the layer's clip factor, divided by the grid and by the power of two that scales the
+  // example's gradients. The numbers are finite, and the norm was computed from them. So no product
+  // exceeds the clipping norm, which is at most 2^21 grid steps. store() subtracts the constant
+  // that biased_product() adds.
 
   template <int i>
   __device__ __forceinline__ void add_units(const FusedSum& a, Space<P>& s) {

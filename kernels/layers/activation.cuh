@@ -20,7 +20,8 @@ __device__ __forceinline__ void activate_batch(const device::ActivationPass& a, 
   });
 }
 
-// Activation, forward or backward. grid: pixels, examples. block: any. smem: none.
+// Applies an activation, forward or backward (ActivationPass). grid: pixels, examples. block: any.
+// smem: none.
 __global__ inline void activation_kernel(device::ActivationPass a) {
   const Activate& f = a.function;
   if (f.kind == Activation::relu)

@@ -53,9 +53,8 @@ CUDP_HD V expm1_reduced(V x, V* power_of_two) {
   return q * (r * r) + r;
 }
 
-/// Returns e^x, correct to 2 ulp for -87.3 <= x <= 88. For x below or above that range, returns the
-/// function's value at the nearer end of the range. NaN gives NaN. V: float or a SIMD vector of
-/// floats.
+/// Returns e^x, correct to 2 ulp for -87.3 <= x <= 88. Outside of this range, returns e^x for the
+/// end of the range that is nearer to x. NaN gives NaN. V: float or a SIMD vector of floats.
 template <class V>
 CUDP_HD V exp_of(V x) {
   const V low = V{} - 87.3f;

@@ -36,8 +36,9 @@ struct SortedText {
   __device__ __forceinline__ int word(int i) const { return tokens[order[i]]; }
 };
 
-// Gradient of word vectors. grid: examples. block: 256. static smem: 32 bytes. A warp handles those
-// words whose first sorted position is congruent to its own index modulo eight.
+// Computes the gradient of word vectors (EmbeddingGradient). grid: examples. block: 256. static
+// smem: 32 bytes. Warp w processes those words whose first position in the sorted text is w modulo
+// 8.
 __global__ inline void embedding_gradient_kernel(device::EmbeddingGradient a) {
   constexpr int kThreads = 256;
   CUDP_SHARED(float, partial, [kThreads / kWarp]);
@@ -63,7 +64,7 @@ __global__ inline void embedding_gradient_kernel(device::EmbeddingGradient a) {
   for (int i = static_cast<int>(threadIdx.x) / kWarp; i < length; i += warps) {
     const int word = text.word(i);
     if (word >= a.rows) break;
-    if (i > 0 && text.word(i - 1) == word) continue;  // added by its first position's warp
+    if (i > 0 && text.word(i - 1) == word) continue;  // another warp adds it
     int end = i + 1;
     while (end < length && text.word(end) == word) ++end;
     for (int c = static_cast<int>(threadIdx.x) % kWarp; c < a.columns; c += kWarp) {

@@ -1,5 +1,5 @@
 #pragma once
-// Embedding of words as rows of a table, and the gradient of those rows. CUDA.
+// Embedding of words as rows of a table, and the gradient of those rows, for CUDA.
 #include <cstdint>
 
 #include "kernels/common/divisor.hpp"
@@ -43,11 +43,16 @@ struct Embed {
 
 /// Kernel for the gradients of trained word vectors, for each example separately. The gradient of a
 /// word's vector is the sum of dy(t, .) over the positions t of that word in the text, in ascending
-/// order. A launch does one of three things: it writes the squared norm of each example's gradient
-/// to parts; or it adds factors[e] times the gradient of each example e to sum, each number rounded
-/// independently (examples with factor 0 are skipped, because their gradients may contain NaN); or
-/// it writes the gradients to `gradients`. The same code computes the gradient for all three, so
-/// the gradient that is added is, bit for bit, the one whose norm was computed.
+/// order.
+///
+/// A launch does one of three things, depending on which pointer is set:
+///   parts      writes the squared norm of each example's gradient;
+///   sum        adds factors[e] times the gradient of each example e, each number rounded
+///              independently. Examples with factor 0 are skipped, because their gradients may
+///              contain NaN;
+///   gradients  writes each example's gradient.
+/// The same code computes the gradient for all three. So the gradient that is added is, bit for
+/// bit, the one whose norm was computed.
 struct EmbeddingGradient {
   Batch batch;
   const std::uint32_t* examples;

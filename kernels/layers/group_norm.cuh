@@ -17,7 +17,8 @@ __device__ __forceinline__ void for_each_in_channels(const CountedPlanes& x, int
     body(x.pixel(first * plane + i));
 }
 
-// grid: groups, examples. block: whole warps, at most 1024. static smem: 32 floats.
+// Forward pass of group normalisation. grid: groups, examples. block: whole warps, at most 1024.
+// static smem: 32 floats.
 __global__ inline void group_norm_kernel(device::GroupNorm a) {
   CUDP_SHARED(float, partial, [32]);
   const std::int64_t e = blockIdx.y;
@@ -49,7 +50,8 @@ __global__ inline void group_norm_kernel(device::GroupNorm a) {
   }
 }
 
-// grid: groups, examples. block: whole warps, at most 1024. static smem: 32 floats.
+// Backward pass of group normalisation. grid: groups, examples. block: whole warps, at most 1024.
+// static smem: 32 floats.
 __global__ inline void group_norm_backward_kernel(device::GroupNormBackward a) {
   CUDP_SHARED(float, partial, [32]);
   const std::int64_t e = blockIdx.y;
@@ -63,7 +65,8 @@ __global__ inline void group_norm_backward_kernel(device::GroupNormBackward a) {
   const float inverse = a.statistics[(e * a.groups + blockIdx.x) * 2 + 1];
   float* const gradient = a.gradient + e * 2 * a.x_planes.channels;
 
-  // dx = (u - mean of u - z mean of (u z)) inverse, with z = (x - mean) inverse and u = dy weight.
+  // Computes dx = (u - mean of u - z mean of (u z)) inverse, with z = (x - mean) inverse and u = dy
+  // weight.
   float square = 0.0f;
   float mean_u = 0.0f;
   float mean_uz = 0.0f;
@@ -97,7 +100,8 @@ __global__ inline void group_norm_backward_kernel(device::GroupNormBackward a) {
   });
 }
 
-// Adds weighted rows. grid: columns, groups of kRowsPerBlock examples. block: any. smem: none.
+// Adds weighted rows to a sum (WeightedRows). grid: columns, groups of kRowsPerBlock examples.
+// block: any. smem: none.
 __global__ inline void weighted_rows_kernel(WeightedRows a) {
   const int live = live_examples(a.batch);
   const int begin = static_cast<int>(blockIdx.y) * kRowsPerBlock;

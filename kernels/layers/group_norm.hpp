@@ -53,7 +53,7 @@ namespace device {
 /// equal size; mean and variance are over the pixels and channels of a group of one example.
 struct GroupNorm {
   Batch batch;
-  int groups;  ///< divides the channels
+  int groups;  ///< number of groups; a divisor of the number of channels
   float epsilon;
   const float* weight;  ///< [channels], factor of each channel
   const float* bias;

@@ -10,8 +10,8 @@ namespace cudp {
 
 /// Layout of one example's activations on the CPU, with the channels of a pixel next to each other:
 /// [height + 2 border][width + 2 border][stride] floats. The border around the image, the padding
-/// of a convolution, is zero. So are the channels from `channels` to `stride`, which only pad a
-/// pixel, unless the example has numbers that are not finite. A flat vector of n numbers is n
+/// of a convolution, is zero. Each pixel has channels `channels` to stride - 1 as padding; they are
+/// zero too, unless the example has numbers that are not finite. A flat vector of n numbers is n
 /// channels of one pixel.
 struct ImageLayout {
   int channels = 0;
@@ -57,7 +57,7 @@ struct Load {
   const std::uint8_t* bytes;      ///< examples [data set, pixels], or null
   const float* floats;            ///< examples [data set, pixels], or null
   /// Examples in compact form (numeric features, and the indices of one-hot features that are 1);
-  /// its pointer is null for other data. Exactly one of bytes, floats and coded is set.
+  /// coded.rows is null for other data. Exactly one of bytes, floats and coded.rows is set.
   CodedRows coded;
   const std::uint8_t* labels;  ///< [data set], label of each example
   float scale;

@@ -10,7 +10,8 @@ __device__ __forceinline__ float weight_of_place(int length) {
   return 1.0f / static_cast<float>(length > 1 ? length : 1);
 }
 
-// Mean over positions. grid: examples. block: 128, one thread per channel. static smem: 16 bytes.
+// Computes the mean over each text's positions (MeanOverTime). grid: examples. block: 128, one
+// thread per channel. static smem: 16 bytes.
 __global__ inline void mean_over_time_kernel(device::MeanOverTime a) {
   CUDP_SHARED(float, partial, [128 / kWarp]);
   const auto e = static_cast<std::int64_t>(blockIdx.x);

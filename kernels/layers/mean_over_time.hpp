@@ -1,5 +1,5 @@
 #pragma once
-// Mean over the positions of a text. CUDA.
+// Mean over the positions of a text, for CUDA.
 #include <cstdint>
 
 #include "kernels/common/launch.hpp"

@@ -1,20 +1,21 @@
 #pragma once
 // LSTM and GRU in float32. W are the weights of the inputs x, U those of the previous state h. A
 // block computes all steps of some texts, in one direction. Separate matrix products compute W x of
-// whole texts before, and the gradient of the inputs after.
+// whole texts before the steps of the forward pass, and the gradient of x after the steps of the
+// backward pass.
 #include "kernels/common/copy_async.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
 #include "kernels/layers/recurrent.hpp"
 #include "kernels/layers/recurrent_math.hpp"
 
-// Offsets are numbers of 32 bits: validate() ensures that those of a micro-batch are below 2^31,
-// and those in shared memory are below 2^18.
+// Offsets are computed in 32 bits. validate() ensures that offsets in a micro-batch's arrays are
+// below 2^31; offsets in shared memory are below 2^18.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Kind of recurrent cell as a template argument of kernels: an LSTM (GruCell: a GRU).
+/// Kind of recurrent cell as a template argument of kernels. LstmCell: an LSTM. GruCell: a GRU.
 struct LstmCell {
   static constexpr int kGates = 4;
   static constexpr bool kIsLstm = true;
@@ -32,15 +33,15 @@ struct GruCell {
 /// Number of examples (texts) for which a thread computes the steps of one hidden unit.
 inline constexpr int kExamplesOfThread = 4;
 
-/// Base of a thread block's work on an LSTM or GRU: the texts that the block processes, in one
-/// direction, and the parameters of that direction. blockIdx.x selects the texts, blockIdx.y the
-/// direction.
+/// Base class of a thread block's view of an LSTM or GRU: the texts that the block processes, in
+/// one direction, and the parameters of that direction. blockIdx.x selects the texts, blockIdx.y
+/// the direction.
 struct RecurrentTexts {
   const device::RecurrentPass& a;
   bool is_reverse;
   const float* from;  ///< U [gates hidden, hidden]
-  const float* bias;  ///< [gates hidden], added to W x, the part of the inputs
-  /// [gates hidden], added to U h, the part of the previous state; for a GRU only
+  const float* bias;  ///< biases that are added to W x, the part of the inputs, [gates hidden]
+  /// Biases that are added to U h, the part of the previous state, [gates hidden]; for a GRU only.
   const float* state_bias;
   int first;                       ///< index of the block's first example
   std::int32_t* length = nullptr;  ///< [examples], number of words of each text, in shared memory
@@ -164,8 +165,8 @@ __device__ __forceinline__ void step_back(float dh, float (&gate)[4], float befo
 /// backward pass. Cell: LstmCell or GruCell.
 template <class Cell, bool back>
 struct RecurrentBlock : RecurrentTexts {
-  /// Index of the thread's group of four examples; it has numbers 4 group .. 4 group + 3 of the
-  /// block.
+  /// Index of the thread's group of four examples. The group has the block's examples 4 group .. 4
+  /// group + 3.
   int group;
   int lane;    ///< index of the thread's unit among the plan.units that the block computes at once
   bool works;  ///< false for spare threads of the last warp
@@ -174,8 +175,8 @@ struct RecurrentBlock : RecurrentTexts {
   int pitch;        ///< distance between units in arrays with one number per example [floats]
   float* weights;   ///< shared memory: all of U, or two slabs (parts of it)
   float* steps[2];  ///< forward: [terms][pitch], states; backward: [gates hidden][pitch], deltas
-  /// [hidden][pitch]; forward: the cell state c; backward: the gradient that a step passes to the
-  /// previous one.
+  /// Numbers that one step passes to the next, [hidden][pitch]. Forward: the cell state c (LSTM
+  /// only). Backward: the gradient that goes to the previous step.
   float* carry;
   float* total;  ///< [hidden][pitch], forward only: sum of the states over steps
 
@@ -234,7 +235,8 @@ struct RecurrentBlock : RecurrentTexts {
     for (auto i = static_cast<int>(threadIdx.x); i < fours; i += static_cast<int>(blockDim.x)) {
       const int line = 4 * i / width;
       const int within = 4 * i - line * width;
-      // Forward, line l is gate l / units of unit l % units; backward, row l of U.
+      // Row of U for a line of the slab. Forward: line l is gate l / units of unit l % units.
+      // Backward: line l is row l of U.
       const int gate = line / a.plan.units;
       const int of = unit + line - gate * a.plan.units;
       const int row = back ? line : gate * a.hidden + of;
@@ -275,7 +277,8 @@ struct RecurrentBlock : RecurrentTexts {
 
 // Forward pass of an LSTM or GRU in float32. grid: groups of plan.examples texts, directions.
 // block: one thread per unit of plan.units and four examples, at most 256. dynamic smem:
-// step_floats + weight_floats, and the lengths. A multiprocessor holds 512 threads.
+// step_floats + weight_floats, and the lengths of the texts. At least two blocks of 256 threads fit
+// on a multiprocessor (__launch_bounds__).
 template <class Cell>
 __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
     recurrent_kernel(device::RecurrentPass a) {
@@ -303,7 +306,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
       }
       const int j = unit + b.lane;
       if (!b.works || j >= hidden) continue;
-      // Global memory is read before the sums, to hide its latency.
+      // Reads global memory before it computes the sums, to hide the latency of the reads.
       float x[Cell::kGates][kExamplesOfThread];
       float sum[Cell::kGates][kExamplesOfThread] = {};
       float bias[Cell::kGates];
@@ -368,7 +371,8 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
     }
 }
 
-// Backward pass in float32. grid: groups of plan.examples texts, directions. block: at most 256.
+// Backward pass of an LSTM or GRU in float32. grid: groups of plan.examples texts, directions.
+// block: at most 256.
 template <class Cell>
 __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
     recurrent_backward_kernel(device::RecurrentPass a) {
@@ -396,8 +400,8 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
       }
       const int j = unit + b.lane;
       if (!b.works || j >= hidden) continue;
-      // Global memory is read before the sums, to hide its latency. At an example's last step, the
-      // deltas of the step after it are 0.
+      // Reads global memory before it computes the sums, to hide the latency of the reads. At an
+      // example's last step, the deltas of the step after it are 0.
       float gate[4][kExamplesOfThread];
       float now[kExamplesOfThread];     // c
       float before[kExamplesOfThread];  // c or h of the previous step

@@ -85,11 +85,11 @@ enum class StatesOut { last, mean, sequence };
 /// Weights and biases with which one direction of an LSTM or GRU computes a step. The weights W
 /// that multiply the inputs are not among them, because W x is computed before the steps.
 struct RecurrentWeights {
-  /// U, the weights of the previous state h, [gates hidden, hidden]
+  /// U, the weights of the previous state h, [gates hidden, hidden].
   const float* states = nullptr;
-  /// [gates hidden], added to W x, with W the weights of the inputs x
+  /// Biases that are added to W x, with W the weights of the inputs x, [gates hidden].
   const float* bias = nullptr;
-  const float* state_bias = nullptr;  ///< [gates hidden], for a GRU only
+  const float* state_bias = nullptr;  ///< biases added to U h, [gates hidden]; for a GRU only
 };
 
 /// All steps of an LSTM or GRU for a micro-batch of texts, forward or backward, in one direction or
@@ -225,7 +225,7 @@ inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t
                                   ? tensor_floats(p, gates, hidden, back)
                                   : weight_floats(p, gates, hidden, back) +
                                         step_floats(p, gates, hidden, back) +
-                                        p.examples;  // their lengths
+                                        p.examples;  // lengths of the texts
   p.shared_bytes = static_cast<std::size_t>(floats) * sizeof(float);
   return p.shared_bytes <= shared_bytes;
 }

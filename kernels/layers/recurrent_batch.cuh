@@ -4,7 +4,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-// Last or mean state. grid: examples. block: 128, one thread per channel. smem: none.
+// Computes the last state, or the mean of the states, of each text. grid: examples. block: 128, one
+// thread per channel. smem: none.
 __global__ inline void text_states_kernel(device::TextStates a) {
   const auto e = static_cast<std::int64_t>(blockIdx.x);
   if (e >= live_examples(a.batch)) return;

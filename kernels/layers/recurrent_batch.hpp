@@ -1,5 +1,6 @@
 #pragma once
-// LSTM or GRU over a batch of whole texts, in the form that a library (cuDNN) computes. CUDA.
+// LSTM or GRU over a batch of whole texts, as cuDNN computes it: all steps of all texts in one
+// call. For CUDA.
 #include <cstdint>
 
 #include "kernels/common/launch.hpp"
@@ -13,18 +14,18 @@ namespace cudp {
 struct DirectionWeights {
   const float* inputs = nullptr;  ///< W [gates hidden, inputs]
   const float* states = nullptr;  ///< U [gates hidden, hidden]
-  const float* bias = nullptr;    ///< [gates hidden], added to W x, the part of the inputs
-  /// [gates hidden], added to U h, the part of the previous state; for a GRU only
+  const float* bias = nullptr;    ///< biases added to W x, the part of the inputs, [gates hidden]
+  /// Biases that are added to U h, the part of the previous state, [gates hidden]; for a GRU only.
   const float* state_bias = nullptr;
 };
 
-/// LSTM or GRU of a batch: computes y(e, t) = states at position t of text e, both directions side
-/// by side; 0 past the end of the text.
+/// LSTM or GRU of a batch: computes y(e, t), the states of both directions at position t of text e,
+/// side by side; 0 past the end of the text.
 struct RecurrentBatch {
   const float* x;              ///< [examples, places, inputs], vectors of each text's words
   const std::int32_t* length;  ///< [examples], clamped to 1..places: libraries accept no empty text
   DirectionWeights forth;
-  DirectionWeights reverse;  ///< used with two directions only: reads a text from its own end
+  DirectionWeights reverse;  ///< for two directions only: reads each text from its last word
   float* y;                  ///< [examples, places, directions, hidden], written: states
   int examples;
   int places;
@@ -71,7 +72,7 @@ inline void validate(const TextStates& a) {
              a.output != StatesOut::sequence,
          "states of texts: expected pointers, sizes > 0 and one state per text");
 }
-/// Launch shape with one block per example.
+/// Returns a launch shape with one block per example.
 inline LaunchShape launch_shape(const TextStates& a) {
   return {.grid = {static_cast<unsigned>(a.batch.capacity)}, .block = {128}, .shared_bytes = 0};
 }

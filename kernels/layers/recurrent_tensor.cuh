@@ -8,14 +8,14 @@
 #include "kernels/common/tensor_core.cuh"
 #include "kernels/layers/recurrent.cuh"
 
-// Offsets are numbers of 32 bits: validate() ensures that those of a micro-batch are below 2^31,
-// and those in shared memory are below 2^18.
+// Offsets are computed in 32 bits. validate() ensures that offsets in a micro-batch's arrays are
+// below 2^31; offsets in shared memory are below 2^18.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
 namespace cudp::inline CUDP_SIMT {
 
-/// kTensorUnits: number of units that a thread computes, eight apart, for each of kTensorExamples
-/// examples. The layout is that of the results of mma_tf32.
+/// Numbers that a thread computes, in the layout of the results of mma_tf32. kTensorUnits: number
+/// of units, which are eight apart. kTensorExamples: number of examples for each unit.
 inline constexpr int kTensorUnits = 2;
 inline constexpr int kTensorExamples = 4;
 
@@ -35,7 +35,7 @@ struct TensorBlock : RecurrentTexts {
   int warp_unit;     ///< first unit of the thread's warp
   int example;       ///< first example of the thread, among the block's
   int warp_example;  ///< first example of the thread's warp
-  int terms;         ///< number of products in each of these sums
+  int terms;         ///< number of summands of each of the kProducts sums
   /// Number of summands of each sum whose weights are in shared memory at once. If not all of U,
   /// the weights of the states, fits, its parts (slabs) are loaded in turn, with this many summands
   /// each.
@@ -97,11 +97,11 @@ struct TensorBlock : RecurrentTexts {
     return round + unit + 8 * u < a.hidden;
   }
   __device__ __forceinline__ bool is_active(int n, int s) const { return s < own_length[n]; }
-  /// Returns the offset of the thread's first unit in an array with `numbers` floats per position
-  /// of a text and direction, e.g. of states or of gates' values (of the unit's first gate), for
-  /// the thread's n-th example and the position that step s of the direction reads. The thread's
-  /// second unit is eight floats further. round: first of the units that the block computes at
-  /// once.
+  /// Returns an offset in an array with `numbers` floats per position of a text and direction, e.g.
+  /// states or gates' values (for gates: of the unit's first gate). The offset is that of the
+  /// thread's first unit, for the thread's n-th example and the position that step s of the
+  /// direction reads. The thread's second unit is eight floats further. round: index of the first
+  /// unit among those that the block computes at once.
   __device__ __forceinline__ std::int32_t at_step(int n, int s, int round, int numbers) const {
     const int place = is_reverse ? own_length[n] - 1 - s : s;
     const int line = ((first + own(n)) * a.places + place) * a.directions + (is_reverse ? 1 : 0);
@@ -125,11 +125,11 @@ struct TensorBlock : RecurrentTexts {
     }
   }
 
-  /// Calls body for each group of four numbers that this thread copies of a slab, which is a part
-  /// of U, the weights of the states. The arguments are the group's offset in the slab [floats],
-  /// its row of U, and the first of its four columns of U. The row is -1 if U has no such row; the
-  /// column may be beyond U's last one. round: first unit for which the slab has weights. term:
-  /// index, in the units' sums of products, of the first product for which it has weights.
+  /// Divides a slab (a part of U, the weights of the states) among the threads, in groups of four
+  /// numbers that are neighbours in a row of U. Calls body(offset, row, column) for each of this
+  /// thread's groups: its offset in the slab [floats], its row of U, and its first column of U. row
+  /// is -1 if U has no such row; column may be beyond U's last one. round, term: the slab has the
+  /// weights for the units from `round` on, and for their summands from number `term` on.
   template <class Body>
   __device__ __forceinline__ void for_each_four(int round, int term, const Body& body) const {
     const int fours = (back ? a.plan.units : slab_terms) / 4;  // groups of four per line
@@ -153,7 +153,8 @@ struct TensorBlock : RecurrentTexts {
   }
 
   /// Starts to copy a slab, a part of U, the weights of the states, to buffer `to` (0 or 1). round,
-  /// term: which part, as in for_each_four(). finish_slab() waits for the copy.
+  /// term: first unit and first summand of the slab, as in for_each_four(). finish_slab() waits for
+  /// the copy.
   __device__ __forceinline__ void start_slab(int round, int term, int to) {
     float* const slab = weights + to * slab_floats();
     const bool in_fours =
@@ -204,7 +205,8 @@ struct TensorBlock : RecurrentTexts {
         CUDP_UNROLL for (int n = 0; n < kTensorExamples; ++n) { sums[p][u][n] = 0.0f; }
       }
     }
-    // If a unit does not exist, the last one is computed in its place and not used.
+    // If the thread's unit does not exist, the thread computes the last unit instead, and the
+    // result is not used.
     const int units = a.plan.is_resident ? a.hidden : a.plan.units;
     const int here = (a.plan.is_resident ? round : 0) + unit;
     const int top = here < units ? here : units - 1;
@@ -261,7 +263,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     const float* const before = s % 2 == 0 ? b.steps[0] : b.steps[1];
     float* const after = s % 2 == 0 ? b.steps[1] : b.steps[0];
     for (int round = 0; round < hidden; round += a.plan.units) {
-      // Global memory is read before the sums, to hide its latency.
+      // Reads global memory before it computes the sums, to hide the latency of the reads.
       float x[kTensorExamples][kTensorUnits][Cell::kGates];
       float total[kTensorExamples][kTensorUnits];
       int place[kTensorUnits];
@@ -331,7 +333,8 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     }
 }
 
-// Backward pass, tensor cores. grid: groups of plan.examples texts, directions. block: at most 256.
+// Backward pass of an LSTM or GRU with tensor cores. grid: groups of plan.examples texts,
+// directions. block: at most 256.
 template <class Cell>
 __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     tensor_recurrent_backward_kernel(device::RecurrentPass a) {
@@ -351,7 +354,7 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 1)
     const float* const behind = s % 2 == 0 ? b.steps[0] : b.steps[1];
     float* const here = s % 2 == 0 ? b.steps[1] : b.steps[0];
     for (int round = 0; round < hidden; round += a.plan.units) {
-      // Global memory is read before the sums, to hide its latency.
+      // Reads global memory before it computes the sums, to hide the latency of the reads.
       float gate[kTensorExamples][kTensorUnits][4];
       float now[kTensorExamples][kTensorUnits];     // c
       float before[kTensorExamples][kTensorUnits];  // c or h of the previous step

@@ -1,7 +1,6 @@
 #pragma once
-// Kernels of linear models. They are launched in blocks of 256 threads (launch_shape()). The
-// registers of a multiprocessor suffice for six blocks of them, but for only five of
-// linear_sum_kernel.
+// Kernels of linear models. launch_shape() launches them in blocks of 256 threads. The registers of
+// a multiprocessor suffice for six blocks at a time, and for five of linear_sum_kernel.
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
@@ -40,7 +39,7 @@ __global__ inline void linear_derivatives_kernel(LinearDerivatives a) {
 }
 
 // Adds clipped gradients. grid, block: any, one-dimensional, whole warps. smem: none. A warp reads
-// 8 features of a tile at once, 512 bytes: four lanes a feature, four examples a lane.
+// 8 features of a tile at once, 512 bytes: four lanes per feature, four examples per lane.
 __global__ inline void linear_sum_kernel(LinearSum a) {
   const auto lane = static_cast<int>(threadIdx.x % kWarp);
   const std::int64_t strips = (a.d + 7) / 8;
@@ -61,14 +60,15 @@ __global__ inline void linear_sum_kernel(LinearSum a) {
           sum += to_units(derivative.v[i] * x.v[i], a.inverse_grid);
         }
       }
-    long long total = sum;  // total of four lanes
+    long long total = sum;  // becomes the total of four lanes
     total += __shfl_xor_sync(kFullWarp, total, 1);
     total += __shfl_xor_sync(kFullWarp, total, 2);
     if (lane % 4 == 0 && j < a.d) atomicAdd(a.total + j, static_cast<FixedPoint>(total));
   }
 }
 
-// grid: any x count. block: any, one-dimensional, whole warps. smem: 256 bytes.
+// Adds clipped losses (LinearLossSums). grid: any x count. block: any, one-dimensional, whole
+// warps. smem: 256 bytes.
 __global__ inline void linear_losses_kernel(LinearLossSums a) {
   CUDP_SHARED(long long, partial, [1024 / kWarp]);
   const auto k = static_cast<int>(blockIdx.y);

@@ -1,8 +1,9 @@
 #pragma once
 // Linear models with one output, on the whole data set at once. The score of an example x is x . w,
-// with w the weights, and the gradient of its loss is c x with a number c. So nothing per example
-// is larger than a float: sums of clipped gradients are X^T c, with X the matrix of all examples,
-// and the losses along a line w - a d of weights, with d its direction, need only X w and X d.
+// with w the weights. The gradient of its loss is c x, with c the derivative of the loss with
+// respect to the score. So kernels store one float per example, c or the score, and no gradients:
+//   - The sum of clipped gradients is X^T c, with X the matrix of all examples.
+//   - The losses at the weights w - a d, for several a and one direction d, need only X w and X d.
 //
 // Examples are stored in tiles of 16: features [tiles, d, 16], scores, labels and norms [tiles,
 // 16], with d the number of features. The unused slots of the last tile have label 0, which marks
@@ -54,11 +55,12 @@ struct LinearGradient {
   SignWeights weights = {};
 };
 
-/// Adds the clipped losses of all examples for several weight vectors at once, which lie on a line.
-/// For point k, total[k, l] += sum over tiles of min(weight * loss(score - steps[k] * along),
-/// max_loss), with l the example's slot in its tile. `scores` belong to the line's start, `along`
-/// to its direction. Each loss is rounded to a multiple of 1 / inverse_grid, and counts as an
-/// integer number of these steps. A loss that is NaN counts as max_loss.
+/// Adds the clipped losses of all examples, for several weight vectors on a line at once. Weight
+/// vector k is start - steps[k] * direction. total[k, l] += sum over tiles of min(weight *
+/// loss(score - steps[k] * along), max_loss), with l the example's slot in its tile. `scores` are
+/// the scores at the start, `along` those of the direction. Each loss is rounded to a multiple of 1
+/// / inverse_grid, and counts as an integer number of these steps. A loss that is NaN counts as
+/// max_loss.
 struct LinearLosses {
   const float* scores;
   const float* along;
@@ -79,8 +81,9 @@ struct LinearLosses {
 // they are exact, independent of the blocks and their order, and equal to the CPU's sums of the
 // same numbers.
 //
-// A number on the grid is at most 2^24 plus its rounding (linear_grid). So 64 of them fit into 32
-// bits, and 2^28 examples into 53.
+// A summand is at most 2^24 grid steps plus its rounding (linear_grid()). So a sum of 64 summands,
+// which a lane of linear_sum_kernel adds, fits into 32 bits, and a sum over 2^28 examples into the
+// 53 bits of a double.
 
 /// Computes the clipped derivative of each example i for LinearSum: derivatives[i] is that of its
 /// weighted loss with respect to its score, reduced so that |derivatives[i]| norms[i] <= clip_norm.
@@ -110,11 +113,11 @@ struct LinearSum {
 };
 inline constexpr int kSumTiles = 16;  // tiles that a warp adds in 32 bits
 
-/// Adds the clipped losses of all examples for several weight vectors at once, which lie on a line.
-/// For point k, total[k] += sum over examples of min(weight * loss(score - steps[k] * along),
-/// max_loss). `scores` belong to the line's start, `along` to its direction. Each loss is rounded
-/// to a multiple of 1 / inverse_grid, and counts as an integer number of these steps. A loss that
-/// is NaN counts as max_loss.
+/// Adds the clipped losses of all examples, for several weight vectors on a line at once. Weight
+/// vector k is start - steps[k] * direction. total[k] += sum over examples of min(weight *
+/// loss(score - steps[k] * along), max_loss). `scores` are the scores at the start, `along` those
+/// of the direction. Each loss is rounded to a multiple of 1 / inverse_grid, and counts as an
+/// integer number of these steps. A loss that is NaN counts as max_loss.
 struct LinearLossSums {
   const float* scores;
   const float* along;  ///< scores of the direction

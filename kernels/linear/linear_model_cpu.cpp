@@ -9,7 +9,7 @@ namespace {
 using VecD = double __attribute__((vector_size(kLanes * 8)));
 
 constexpr double kRound = 0x1.8p52;  // adding and subtracting it rounds to a whole number
-constexpr int kBlock = 32;           // tiles whose numbers c are stored
+constexpr int kBlock = 32;           // tiles whose derivatives c are computed at a time
 
 /// Rounds v to a multiple of the grid, 1 / inverse_grid, and adds it to `total`, which counts grid
 /// steps.

@@ -84,8 +84,8 @@ CUDP_HD V linear_score(const Feature& x, const float* w, int d) {
 /// Returns the derivative of an example's weighted loss with respect to its score, reduced so that
 /// its magnitude times `norm` is at most clip_norm. norm: the norm of the score's gradient with
 /// respect to the parameters, > 0. sign: the class, -1 or 1; 0 for no example. Returns 0 if sign is
-/// 0, if the derivative is NaN, and if clip_norm / norm is below 2^-126. In the last case a float32
-/// has too few bits to be a bound, because its rounding error could be half of it. Margin:
+/// 0, if the derivative is NaN, and if clip_norm / norm is below 2^-126. (Such a float32 quotient
+/// may have a rounding error of half its size, so it would not be a safe bound.) Margin:
 /// LogisticMargin or HingeMargin. V: float, or a SIMD vector with one example per lane.
 template <class Margin, class V>
 CUDP_HD V clipped_derivative(V score, V sign, V norm, float clip_norm, SignWeights weights = {}) {

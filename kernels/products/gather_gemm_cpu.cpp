@@ -5,10 +5,10 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-// Shape of a tile of the output: R rows by V SIMD vectors of sums, which stay in registers.
-// Together with V vectors of b and one broadcast number of a they must fit into the registers.
-// Eight independent sums hide the latency of FMA at two a cycle; 12 to 24 are more than enough.
-// Widest first; the last must be 16 columns wide or narrower.
+// Shape of a tile of the output: up to max_rows rows by `vectors` SIMD vectors of sums. The sums,
+// `vectors` vectors of b and one broadcast number of a must fit into the SIMD registers together.
+// Eight independent sums hide the latency of FMA, of which two can start per cycle; a tile has 10
+// or more. kWidths lists the shapes in descending width. The last must be at most 16 columns wide.
 struct Width {
   int vectors;
   int max_rows;

@@ -12,8 +12,9 @@ struct HalfTile : WarpTile<64, 64, 32, 32> {
   static constexpr Precision kPrecision = Precision::tf32;
   static constexpr int kTerms = 16;
   static constexpr int kNormBlocks = 4;
-  /// Length of a row in shared memory, the numbers of one index of the summed dimension. Eight rows
-  /// that ldmatrix reads at once start in different banks.
+  /// Length of a row of a and b in shared memory [fp16 numbers]. A row has the numbers of all lines
+  /// (rows of the left matrix, columns of the right one) at one index of the summed dimension. With
+  /// this length the eight rows that ldmatrix reads at once start in different banks.
   static constexpr int kPitch = 72;
 
   alignas(16) std::uint16_t a[2][kTerms][kPitch];
@@ -62,10 +63,11 @@ __device__ __forceinline__ void scale(Sums<HalfTile>& sums, float factor) {
   }
 }
 
-/// Copies this thread's share of one matrix's part of a HalfTile from global to shared memory:
-/// take() loads numbers into registers, put() multiplies them by a power of two, rounds them to
-/// fp16 and stores them. A thread has four neighbouring lines at each of kCount terms; neighbouring
-/// lines are neighbours in memory.
+/// Copies this thread's share of one matrix's part of a HalfTile from global to shared memory.
+/// take() loads numbers into registers. put() multiplies them by a power of two, rounds them to
+/// fp16 and stores them. A line is a row of the left matrix, or a column of the right one. A thread
+/// copies four neighbouring lines at each of kCount indices of the summed dimension. Requires that
+/// neighbouring lines are neighbours in memory.
 struct HalfCarrier {
   static constexpr int kGroups = HalfTile::kColumns / 4;
   static constexpr int kStep = HalfTile::kThreads / kGroups;
@@ -78,8 +80,9 @@ struct HalfCarrier {
   __device__ __forceinline__ HalfCarrier(int first, int lines, bool fours)
       : line(first + static_cast<int>(threadIdx.x) % kGroups * 4), end(lines), in_fours(fours) {}
 
-  /// Loads the numbers of the terms from index `at` on. find(k) returns where those of index k are;
-  /// their scale is not used. data: the matrix in global memory.
+  /// Loads the numbers at this thread's indices of the summed dimension, from `at` on. find(k)
+  /// returns the Term of index k, of which only the offset is used. data: the matrix in global
+  /// memory. Find: type of the function find().
   template <class Find>
   __device__ __forceinline__ void take(const float* data, int at, const Find& find) {
     CUDP_UNROLL for (int e = 0; e < kCount; ++e) {

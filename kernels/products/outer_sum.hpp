@@ -32,7 +32,7 @@ struct AddOuter {
   int terms;
   int columns;
   int outputs = columns;
-  Transform transform = {};  ///< [rows columns] each
+  Transform transform = {};  ///< arrays of [rows columns]; null pointers: none
   /// Clip factor / grid of each example, [terms]; used only if transform is set.
   const float* scale = nullptr;
 };

@@ -6,7 +6,8 @@
 namespace cudp::CUDP_SIMD {
 namespace {
 
-// Shapes of tiles of the output, as in gather_gemm_cpu.cpp, with one more register for kToUnits.
+// Shapes of tiles of the output, as in gather_gemm_cpu.cpp, except that kToUnits needs one more
+// register.
 struct Width {
   int vectors;
   int max_rows;
@@ -22,7 +23,8 @@ constexpr Width kWidths[] = {{2, 4}};
 /// Width::max_rows.
 constexpr int kMaxRows = 12;
 
-// Sums are modulo 2^32. The bits of kToUnits, which every addition adds too, wrap around meanwhile.
+// Sums are computed modulo 2^32. Each addition also adds kToUnitsBits. The total of these constants
+// is subtracted at the start of a sum; sums may wrap around in between.
 CUDP_INLINE VecU load_units(const std::int32_t* p) {
   VecU v;
   __builtin_memcpy(&v, p, sizeof v);
@@ -108,7 +110,7 @@ void from_width(const AddOuter& a, int column) {
     if (column < a.columns) from_width<I + 1>(a, column);
 }
 
-constexpr int kMaxNarrow = 4;  // outputs
+constexpr int kMaxNarrow = 4;  // largest number of outputs for narrow_tile()
 /// Number of SIMD vectors of inputs that narrow_tile() processes at once.
 constexpr int kNarrowVectors = 4;
 

@@ -11,7 +11,7 @@ namespace cudp::inline CUDP_SIMT {
 /// as in the general kernel's tile (TensorTile).
 template <int columns, int warp_columns>
 struct PatchTile : WarpTile<kPatchRows, columns, 48, warp_columns> {
-  // Number of blocks per multiprocessor, as far as registers allow.
+  // Number of blocks that must fit on a multiprocessor (__launch_bounds__): 384 threads.
   static constexpr int kBlocks = PatchTile::kThreads <= 192 ? 2 : 1;
 };
 
@@ -90,7 +90,7 @@ class Patches {
     CUDP_UNROLL_BY(1)
     for (int k = 0; k < terms; k += 8) {
       const PatchTerm at[2] = {terms_[k + T::lane() % 4], terms_[k + T::lane() % 4 + 4]};
-      const float* const x_at[2] = {x + at[0].x, x + at[1].x};  // one addition per number remains
+      const float* const x_at[2] = {x + at[0].x, x + at[1].x};  // an address below is one addition
       const float* const dy_at[2] = {dy + at[0].dy, dy + at[1].dy};
       float a[T::kRowsThread / 2][4];
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2) {
@@ -148,7 +148,7 @@ __device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>&
   if (e < end) patches.copy(0, e, 0);
   for (int line = 0, half = 0; e < end; half ^= 1) {
     wait_for_copies();
-    __syncthreads();  // threads that read the other half have passed this barrier once more
+    __syncthreads();  // before it, all threads have finished reading the other half
     const int now = e;
     line += g.patch.lines;
     if (line == g.patch.dy.height) {
@@ -173,8 +173,9 @@ __device__ __forceinline__ void multiply_patches(const WeightGradient& g, int e,
       g, patches, e, e + 1, [](int) { return false; }, sums, [](int) {});
 }
 
-// Squared norms of gradients. grid: tiles of kPatchRows rows, column tiles, examples. block:
-// T::kThreads. dynamic smem: patch_bytes(). A multiprocessor has registers for 384 threads.
+// Computes squared norms of gradients. grid: tiles of kPatchRows rows, column tiles, examples.
+// block: T::kThreads. dynamic smem: patch_bytes(). At least 384 threads fit on a multiprocessor
+// (__launch_bounds__).
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     patch_gradient_norm_kernel(WeightGradientNorm a) {
@@ -189,8 +190,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
 }
 
 // Adds gradients. grid: tiles of kPatchRows rows, column tiles, groups of examples_per_block
-// examples. block: T::kThreads. dynamic smem: patch_bytes(). A multiprocessor has registers for 384
-// threads.
+// examples. block: T::kThreads. dynamic smem: patch_bytes(). At least 384 threads fit on a
+// multiprocessor (__launch_bounds__).
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     patch_gradient_sum_kernel(WeightGradientSum a) {

@@ -22,15 +22,15 @@ inline constexpr int kPatchRows = kPatchChannels * kPatchTaps;
 inline constexpr int kMaxPatchTerms = 64;
 
 /// A patch, the part of a convolution whose products a thread block adds at once to the weight
-/// gradient: `lines` rows of output pixels. It consists of the rows of dy, their gradient, and the
-/// rows of the input x from which they are computed. lines = 0 means that the convolution is not
-/// computed from patches.
+/// gradient: `lines` rows of output pixels. It consists of these rows of dy, the gradient of the
+/// output, and of the rows of the input x that the output pixels depend on. lines = 0 means that
+/// the convolution is not computed from patches.
 struct ConvPatch {
   Planes x;
   Planes dy;
   int stride = 1;
-  /// row, and also column, of x (its borders included) that the upper left kernel position reads
-  /// for the first output pixel
+  /// Row of x (its borders included) that the upper left kernel position reads for the first output
+  /// pixel. The column is the same number.
   int corner = 0;
   int lines = 0;
 

@@ -48,12 +48,12 @@ struct PixelTile : WarpTile<kPatchPixels, columns, 64, 32> {
 template <class T>
 class PixelSteps {
  public:
-  /// Prepares the double buffer, and writes to `terms` where each of the kStepTerms products of a
-  /// step (one input channel and one position of the 3x3 kernel) has its first pixel: the offset in
-  /// a step's part of x [floats]. p: arguments of the kernel. live: number of examples that the
-  /// micro-batch really has (it may be fewer than the capacity). memory: shared memory of
-  /// patch_product_bytes() bytes. terms: shared memory for kStepTerms integers. All threads must
-  /// call the constructor.
+  /// Prepares the double buffer. Writes to terms[t] the offset of the first pixel of product t, for
+  /// each of the kStepTerms products of a step (a product is one input channel and one position of
+  /// the 3x3 kernel). The offset is in a step's part of x in shared memory [floats]. p: arguments
+  /// of the kernel. live: number of examples that the micro-batch really has (it may be fewer than
+  /// the capacity). memory: shared memory of patch_product_bytes() bytes. terms: shared memory for
+  /// kStepTerms integers. All threads must call the constructor.
   __device__ __forceinline__ PixelSteps(const PatchProduct& p, int live, float* memory, int* terms)
       : p_(p),
         memory_(memory),
@@ -70,7 +70,7 @@ class PixelSteps {
       const int tap = t - channel * kPatchTaps;
       terms[t] = channel * q.x_plane + tap / 3 * q.x_row + tap % 3 + q.corner;
     }
-    const int left = q.x.plane() - (line_ + q.corner) * q.x.row();  // rest of a plane
+    const int left = q.x.plane() - (line_ + q.corner) * q.x.row();  // floats left in a plane
     for (int i = thread(); i < q.examples * q.x_image.n; i += T::kThreads) {
       const int example = quotient(i, q.x_image);
       const int four = i - example * q.x_image.n;
@@ -207,11 +207,12 @@ class PixelSteps {
   FourCopy* copies_;
   const int* terms_;
   int line_, first_, examples_;
-  int row_[T::kRowsThread];  // offsets in bytes, so that one addition per number remains
+  int row_[T::kRowsThread];  // in bytes, so that an address is one addition
 };
 
-// Convolution. grid: groups of examples times parts of an output, column tiles. block: T::kThreads.
-// dynamic smem: patch_product_bytes(). A multiprocessor holds 512 threads.
+// Computes a convolution. grid: groups of examples times parts of an output, column tiles. block:
+// T::kThreads. dynamic smem: patch_product_bytes(). At least 512 threads fit on a multiprocessor
+// (__launch_bounds__).
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks) patch_product_kernel(PatchProduct p) {
   CUDP_DYNAMIC_SMEM(float, memory);
@@ -224,7 +225,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks) patch_product_kernel(
   steps.copy(0, 0);
   for (int s = 0, half = 0; s < count; ++s, half ^= 1) {
     wait_for_copies();
-    __syncthreads();  // threads that read the other half have passed this barrier once more
+    __syncthreads();  // before it, all threads have finished reading the other half
     if (s + 1 < count) steps.copy(half ^ 1, s + 1);
     steps.multiply(half, sums);
   }

@@ -33,8 +33,8 @@ struct PixelPatch {
   Planes x;
   std::int32_t height = 0;  ///< height of the output [pixels]
   std::int32_t width = 0;
-  /// Row, and also column, of x that the upper left kernel position reads for the first output
-  /// pixel; counted from the corner of the border of x.
+  /// Row of x, counted from the corner of its border, that the upper left kernel position reads for
+  /// the first output pixel. The column is the same number.
   std::int32_t corner = 0;
   std::int32_t lines = 0;
   std::int32_t examples = 1;

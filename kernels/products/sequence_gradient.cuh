@@ -19,8 +19,9 @@ using TensorSequenceTile = HalfTile;
 template <class T>
 inline constexpr int kSequenceSumBlocks = 384 / T::kThreads;
 
-/// Returns v. The compiler does not know that, so it computes what depends on the result where it
-/// is needed. It would otherwise compute it before a loop and keep it in registers.
+/// Returns v, but hides from the compiler that the result equals v. The compiler then computes
+/// values that depend on the result where they are needed. Otherwise it would compute them before a
+/// loop and keep them in registers.
 __device__ __forceinline__ int late(int v) {
 #ifdef __CUDACC__
   asm volatile("" : "+r"(v));
@@ -28,8 +29,8 @@ __device__ __forceinline__ int late(int v) {
   return v;
 }
 
-/// The tile of a layer's weight gradient that this block computes, and the weight matrix (part) it
-/// belongs to.
+/// The tile of a layer's weight gradient that this block computes, and the weight matrix (part)
+/// that the tile belongs to.
 template <class T>
 struct SequenceTile {
   SequencePart part;
@@ -47,8 +48,8 @@ struct SequenceTile {
     column = within / down * T::kColumns;
   }
 
-  /// Returns whether this block also computes the gradient of the bias: blocks at the top of the
-  /// matrix do.
+  /// Returns whether this block also computes the gradient of the bias. The blocks whose tile is at
+  /// the top of the matrix do.
   __device__ __forceinline__ bool has_bias() const { return part.bias >= 0 && row == 0; }
   __device__ __forceinline__ bool holds_bias() const { return has_bias() && T::row(0) == 0; }
 
@@ -75,9 +76,9 @@ struct SequenceTile {
   }
 };
 
-/// One example: its index in the micro-batch and its number of positions. Without positions,
-/// nothing is read of it. factor: what its gradient is multiplied by before it is added. exponent:
-/// dy is multiplied by 2^(exponent - 127) before it is rounded to fp16.
+/// One example of the micro-batch: its index and its number of positions. If it has no positions,
+/// none of its numbers are read. factor: its gradient is multiplied by this factor before it is
+/// added. exponent: dy is multiplied by 2^(exponent - 127) before it is rounded to fp16.
 struct SequenceText {
   int example = 0;
   int length = 0;
@@ -85,8 +86,9 @@ struct SequenceText {
   u32 exponent = 127;
 };
 
-/// Returns example e of the micro-batch. exponent: the largest derivative of its loss by a logit is
-/// in [32, 64) after the multiplication. T: type of the tile.
+/// Returns example e of the micro-batch. For a HalfTile, `exponent` is chosen so that the largest
+/// derivative of the example's loss with respect to a logit, times 2^(exponent - 127), is in [32,
+/// 64). If that derivative is below 2^-25, the factor is 2^30. T: type of the tile.
 template <class T>
 __device__ __forceinline__ SequenceText sequence_text(const SequenceGradient& g, int e,
                                                       float factor = 1.0f) {
@@ -104,13 +106,13 @@ __device__ __forceinline__ SequenceText sequence_text(const SequenceGradient& g,
   return text;
 }
 
-/// Computes the numbers that this thread has of the block's tile, for one example's gradient after
-/// another. While the last terms of an example are multiplied, the first ones of the next example
-/// are on their way from memory. T: type of the tile.
+/// Computes the gradients of one example after another: for each, the numbers of the block's tile
+/// that belong to this thread. While the last terms of an example are multiplied, the first terms
+/// of the next example are being loaded. T: type of the tile.
 template <class T>
 class SequenceProduct {
  public:
-  /// Begins to load the first terms of `first`. at: place of the tile, which must outlive this.
+  /// Starts to load the first terms of `first`. at: position of the tile; must outlive this object.
   /// tile: the block's buffers.
   __device__ __forceinline__ SequenceProduct(const SequenceTile<T>& at, T& tile, SequenceText first)
       : at_(at),
@@ -120,9 +122,9 @@ class SequenceProduct {
     take(first, 0);
   }
 
-  /// Writes the thread's numbers of the gradient of `text` to `sums`. text: the one that the
-  /// constructor or the call before was given. next: the text of the next call, or one without
-  /// positions. All threads must call it.
+  /// Computes this thread's numbers of the gradient of `text`, and writes them to `sums`. text: the
+  /// same as `first` of the constructor or `next` of the previous call. next: the text of the next
+  /// call, or one without positions if there is none. All threads must call it.
   __device__ __forceinline__ void multiply(SequenceText text, SequenceText next, Sums<T>& sums) {
     sums.clear();
     int begin = 0;
@@ -134,7 +136,7 @@ class SequenceProduct {
         x_.template put<T>(tile_.a[half_]);
         dy_.template put<T>(tile_.b[half_]);
       }
-      __syncthreads();  // threads that read the other half have passed this barrier once more
+      __syncthreads();  // before it, all threads have finished reading the other half
       begin += T::kTerms;
       const bool has_more = begin < text.length;
       take(has_more ? text : next, has_more ? begin : 0);
@@ -159,7 +161,8 @@ class SequenceProduct {
       return CarrierOf<lines>(Factor{data, {}, {}, false}, first, end);
   }
 
-  /// Loads the terms of `text` from position `begin` on into registers. Terms behind its end are 0.
+  /// Loads the terms of `text` from position `begin` on into registers. Terms past the end of the
+  /// text are 0.
   __device__ __forceinline__ void take(SequenceText text, int begin) {
     const SequencePart& part = at_.part;
     x_.take(part.x, begin, [&](int t) {
@@ -182,8 +185,8 @@ class SequenceProduct {
 };
 
 // Computes the squared norms of tiles of gradients. grid: tiles, 1, examples. block: T::kThreads.
-// static smem: 2 tiles of 8 terms in float32 (8.5 KB at most), of 16 by tensor cores (9 KB). A
-// multiprocessor holds 512 threads.
+// static smem: two buffers of T::kTerms terms each, at most 8.5 KB in float32 and 9 KB with tensor
+// cores. At least 512 threads fit on a multiprocessor (__launch_bounds__).
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     sequence_gradient_norm_kernel(SequenceGradientNorm a) {
@@ -253,14 +256,15 @@ __device__ __forceinline__ void add_sequence(const SequenceGradientSum& a,
   }
 }
 
-// Adds gradients. grid: tiles, 1, stripes. block: T::kThreads. static smem: 9 KB at most. A
-// multiprocessor holds 384 threads.
+// Adds gradients. grid: tiles, 1, stripes. block: T::kThreads. static smem: 9 KB at most. At least
+// 384 threads fit on a multiprocessor (__launch_bounds__).
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, kSequenceSumBlocks<T>)
     sequence_gradient_sum_kernel(SequenceGradientSum a) {
   CUDP_SHARED(T, tile, );
   const int live = live_examples(a.gradient.batch);
-  // The first of the block's texts from index e on that is not skipped.
+  // Returns the first of the block's texts from index e on that is not skipped. If there is none,
+  // returns a text with the index `live`.
   const auto text_from = [&](int e) {
     for (; e < live; e += static_cast<int>(gridDim.z)) {
       const float factor = a.factors[static_cast<std::int64_t>(e) * a.factor_stride];

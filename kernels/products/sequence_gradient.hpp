@@ -1,6 +1,6 @@
 #pragma once
 // Gradients of weights that all positions of a text share (recurrent layers, dense layers on
-// tokens): sums over the text's own positions. CUDA.
+// tokens): sums over the text's own positions. For CUDA.
 #include <algorithm>
 #include <cstdint>
 
@@ -12,10 +12,10 @@
 
 namespace cudp {
 
-/// Gradient of one weight matrix for each example e, G(i, j) = sum_t x(i, t + shift) dy(j, t), and
-/// of its bias, sum_t dy(j, t). Sums are over the text's positions t < length. x is the input (0
-/// outside the text), dy the gradient of the output. x(i, t) of example e is at offset e x_example
-/// + t x_place + i, dy(j, t) at e dy_example + t dy_place + j.
+/// Gradient of one weight matrix for each example e, G(i, j) = sum_t x(i, t + x_shift) dy(j, t),
+/// and of its bias, sum_t dy(j, t). Sums are over the text's positions t < length. x is the input
+/// (0 outside the text), dy the gradient of the output. In memory, x(i, t) of example e is at
+/// offset e x_example + t x_place + i, and dy(j, t) at e dy_example + t dy_place + j.
 struct SequencePart {
   const float* x = nullptr;
   const float* dy = nullptr;
@@ -29,13 +29,12 @@ struct SequencePart {
   std::int32_t weight = 0;  ///< G(i, j) belongs to parameter weight + j rows + i of the layer
   /// Element j of the bias is parameter bias + j of the layer; -1: there is no bias.
   std::int32_t bias = -1;
-  bool x_in_fours = false;  ///< whether rows can be read four at a time, see add(); the same for dy
-  bool dy_in_fours = false;
+  bool x_in_fours = false;      ///< whether x can be read in aligned groups of four; set by add()
+  bool dy_in_fours = false;     ///< whether dy can be read in aligned groups of four; set by add()
   std::int32_t first_tile = 0;  ///< index of this matrix's first tile among those of the layer
 };
 
-/// Largest number of weight matrices (parts) of a layer: three for each of both directions of a
-/// GRU.
+/// Largest number of weight matrices (parts) of a layer: a GRU has three in each of two directions.
 inline constexpr int kMaxSequenceParts = 6;
 
 /// Size of the tile of a gradient that a block computes: 64 x 64, 32 x 64 or 64 x 32. A thread
@@ -65,8 +64,9 @@ struct SequenceGradient {
   std::int32_t longest;        ///< largest number of positions that a text may have
   SequenceTileShape tile;      ///< tile size of the kernel that is launched
   SequencePart part[kMaxSequenceParts];
-  /// [capacity, outputs], derivative of each example's loss by its logits. Kernels that use fp16
-  /// choose by it the power of two that they multiply an example's dy by. Others do not read it.
+  /// Derivative of each example's loss with respect to its logits, [capacity, outputs]. Kernels
+  /// with fp16 multiply an example's dy by a power of two that depends on the largest of these
+  /// derivatives. Other kernels do not read the array.
   const float* logit_gradients = nullptr;
   std::int32_t outputs = 0;
   std::int32_t parts = 0;
@@ -97,24 +97,25 @@ struct SequenceGradientNorm {
   Transform transform = {};
 };
 
-/// Largest number of texts whose gradients a block adds up as 32-bit integers before it adds these
-/// to the sums in memory. A text adds to each of them at most kMaxUnits in magnitude, because
-/// saturated_product() clamps. So a sum of 511 texts is at most 511 * 2^22 = 2^31 - 2^22 in
-/// magnitude, which fits; one of 512 may not.
+/// Largest number of texts whose gradients a block adds up as 32-bit integers before it adds the
+/// results to the sums in memory. A text adds at most kMaxUnits in magnitude to each 32-bit sum,
+/// because saturated_product() clamps. So a sum of 511 texts is at most 511 * 2^22 = 2^31 - 2^22 in
+/// magnitude and fits into 32 bits. A sum of 512 texts may not fit.
 inline constexpr int kMaxTextsAtOnce = 511;
 static_assert(kMaxTextsAtOnce * kMaxUnits <= 0x7fffffff);
 
 /// Adds weighted gradients: sum += sum over examples e of factors[e] G_e, with G_e the gradient of
-/// example e. An example with factor 0 is skipped, and nothing of it is read. The same code
-/// computes G_e here and in SequenceGradientNorm, so the G_e that is added equals, bit for bit, the
-/// one whose norm was computed (see WeightGradientSum). Of each tile there are `stripes` blocks. A
-/// block adds up every stripes-th example. Sums are exact, so they do not depend on the number of
-/// stripes.
+/// example e. An example with factor 0 is skipped, and its numbers are not read. The same code
+/// computes G_e here and in SequenceGradientNorm. So the G_e that is added equals, bit for bit, the
+/// one whose norm was computed (see WeightGradientSum).
+///
+/// Each tile has `stripes` blocks, and each of these blocks adds up every stripes-th example. Sums
+/// are exact, so they do not depend on the number of stripes.
 struct SequenceGradientSum {
   SequenceGradient gradient;
   const float* factors;  ///< factor of example e at e * factor_stride
   std::int32_t factor_stride;
-  std::int32_t stripes;  ///< see sequence_stripes()
+  std::int32_t stripes;  ///< number of blocks per tile, as sequence_stripes() returns it
   FixedPoint* sum;
   const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
   /// Transform of each number G of the gradient before it is added, (G - mean) * inverse

@@ -1,7 +1,8 @@
 #pragma once
 // Matrix product of two tiles in shared memory, A [rows, terms] and B [terms, columns], by one
 // block's threads: in float32 (FloatTile) or by tensor cores (TensorTile). A tile type defines
-// which numbers of the product a thread computes, and how. The code around it is the same.
+// which numbers of the product a thread computes, and how. The code that uses a tile is the same
+// for all types.
 #include "kernels/common/fixed_point.cuh"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/simt.cuh"
@@ -10,8 +11,8 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// The numbers that one thread computes of a matrix product A B: its elements of the block's tile,
-/// and of the sums of B's columns. T: type of the tile.
+/// One thread's part of a matrix product A B. cell: the thread's elements of the block's tile.
+/// column: the thread's sums of columns of B. T: type of the tile.
 template <class T>
 struct Sums {
   float cell[T::kRowsThread][T::kColumnsThread];
@@ -23,8 +24,8 @@ struct Sums {
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) { cell[m][n] = 0.0f; }
     }
   }
-  /// Returns the sum of the squares of this thread's elements of the tile; with_columns: and of its
-  /// column sums.
+  /// Returns the sum of the squares of this thread's elements of the tile and, if with_columns, of
+  /// its column sums.
   __device__ __forceinline__ float square(bool with_columns) const {
     float sum = 0.0f;
     CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
@@ -75,8 +76,8 @@ struct FloatTile {
   alignas(16) float a[2][kTerms][kRows + kPad];
   alignas(16) float b[2][kTerms][kColumns + kPad];
 
-  // Row and column in the tile of a thread's number (m, n). A thread's rows are groups of four,
-  // kRows / 2 apart. Neighbouring threads have neighbouring groups.
+  // Row and column in the tile of the thread's element cell[m][n]. A thread's rows are groups of
+  // four, kRows / 2 apart. Neighbouring threads have neighbouring groups.
   static __device__ __forceinline__ int row(int m) {
     return m / 4 * (kRows / 2) + static_cast<int>(threadIdx.x) % kRowGroups * 4 + m % 4;
   }
@@ -154,7 +155,7 @@ struct WarpTile {
   static __device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x) / kWarp; }
   static __device__ __forceinline__ int warp_row() { return warp() % kWarpsDown * warp_rows; }
   static __device__ __forceinline__ int warp_column() { return warp() / kWarpsDown * warp_columns; }
-  // Row and column in the tile of the thread's number (m, n), in the layout of mma_tf32.
+  // Row and column in the tile of the thread's element cell[m][n], in the layout of mma_tf32.
   static __device__ __forceinline__ int row(int m) { return warp_row() + 8 * m + lane() / 4; }
   static __device__ __forceinline__ int column(int n) {
     return warp_column() + n / 2 * 8 + lane() % 4 * 2 + n % 2;
@@ -168,9 +169,9 @@ using TensorWarps =
 
 /// Tile of a matrix product computed by tensor cores; it has the same members as FloatTile. A warp
 /// computes half of the tile's rows and at most 32 columns. 8 products at a time are added to each
-/// element, in order, wherever the element is in the tile and the tile in the matrix. So an
-/// example's result depends neither on the micro-batch nor on the other examples. If terms =
-/// kTallTerms, the tile has twice as many rows.
+/// element, in order. This order is the same for every position of an element in the tile, and of
+/// the tile in the matrix. So an example's result depends neither on the micro-batch nor on the
+/// other examples. If terms = kTallTerms, the tile has twice as many rows.
 template <int columns, int terms = 16>
 struct TensorTile : TensorWarps<columns, terms> {
   using Warps = TensorWarps<columns, terms>;
@@ -187,10 +188,12 @@ struct TensorTile : TensorWarps<columns, terms> {
                                                                         : 7;
   static constexpr int kNormBlocks = columns == 64 ? 3 : kBlocks;
   static constexpr int kSumBlocks = columns == 64 ? 2 : columns == 32 ? 4 : 6;
-  // kPad and kPush lay out a and b so that each access uses every bank once. Lane 4 g + t reads
-  // element (t, g) of a fragment. When writing, a lane has one or more lines (rows of a, columns of
-  // b) for all k, or one k for all lines. Arrays for consecutive k are 8 banks apart, and every
-  // group of four is shifted further.
+  // Padding of a and b in shared memory, with which each access of a warp uses every bank once.
+  // kPad: number of floats after a row, a[half][k] or b[half][k], so that rows of consecutive k are
+  // 8 or 24 banks apart. kPush: number of floats by which the numbers of each group of four rows
+  // are shifted compared with the previous group (index()). Lane 4 g + t reads element (t, g) of a
+  // fragment. A lane writes one or more lines (rows of matrix A, columns of B) for all k, or all
+  // lines for one k.
   static constexpr int kPad = 8;
   static constexpr int kPush = 32 / kTerms;
   static_assert((kTerms / 4 - 1) * kPush < kPad);
@@ -243,9 +246,9 @@ __device__ __forceinline__ int first_column() {
   return static_cast<int>(blockIdx.y) * T::kColumns;
 }
 
-/// Where to find the numbers of a matrix at one index t of a product's summed dimension: the offset
-/// in memory of column t (left matrix) or row t (right matrix), and a factor to multiply its
-/// numbers by. offset < 0: the numbers are 0.
+/// Offset in memory and factor of a matrix's numbers at one index t of a product's summed
+/// dimension. The numbers are column t of the left matrix or row t of the right one. They are
+/// multiplied by `scale`. If offset < 0, the numbers are 0.
 struct Term {
   std::int32_t offset;
   float scale;

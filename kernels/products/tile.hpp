@@ -65,10 +65,10 @@ inline constexpr int kThinColumns = 16;
 /// Number of summands that a step adds to each element of a tile in a thin product.
 inline constexpr int kThinTerms = 32;
 
-/// Number of rows of a tall tile; kTallTerms is the number of products per step that are added to
-/// each of its elements. With tensor cores, products of more than 16 columns use tall tiles,
-/// because they use each loaded number more often. The exception is thin products (is_thin()),
-/// whose results are too small for large tiles.
+/// Number of rows of a tall tile (kTallRows), and number of products per step that are added to
+/// each of its elements (kTallTerms). With tensor cores, products of more than 16 columns use tall
+/// tiles, because a tall tile uses each loaded number more often. The exception is thin products
+/// (is_thin()), whose results are too small for large tiles.
 inline constexpr int kTallRows = 128;
 inline constexpr int kTallTerms = 8;
 

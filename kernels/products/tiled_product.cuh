@@ -10,9 +10,9 @@ namespace cudp::inline CUDP_SIMT {
 /// Computes this block's tile of a matrix product: adds a(row, t) * b(t, column) to `sums` for t =
 /// 0 .. terms - 1, in order. with_columns: also adds up the columns of b. find_a(t) and find_b(t)
 /// return the Term (offset and factor) of a and of b at index t. The loads for the next t overlap
-/// with the arithmetic. Calls after(n) when the first n indices are done, after every T::kTerms of
-/// them. All threads must call the function. S: type of the thread's sums. FindA, FindB, After:
-/// types of the functions.
+/// with the arithmetic. After every T::kTerms indices, calls after(n), with n the number of indices
+/// done so far. All threads must call the function. S: type of the thread's sums. FindA, FindB,
+/// After: types of the functions.
 template <bool with_columns, class T, class S, class FindA, class FindB, class After>
 __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const FindA& find_a,
                                               const Factor& b, int columns, const FindB& find_b,
@@ -27,7 +27,7 @@ __device__ __forceinline__ void multiply_tile(const Factor& a, int rows, const F
   for (int at = 0; at < terms; at += T::kTerms, half ^= 1) {
     carry_a.template put<T>(tile.a[half]);
     carry_b.template put<T>(tile.b[half]);
-    __syncthreads();  // threads that read the other half have passed this barrier once more
+    __syncthreads();  // before it, all threads have finished reading the other half
     if (at + T::kTerms < terms) {
       carry_a.take(a.data, at + T::kTerms, find_a);
       carry_b.take(b.data, at + T::kTerms, find_b);
@@ -47,10 +47,14 @@ struct ProductTerms {
   }
 };
 
-// Computes a matrix product. grid: row tiles, column tiles. block: T::kThreads. static smem: 2
-// tiles of 8 terms in float32 (5.5 to 8.5 KB) and if tall (11 and 13 KB), of 16 by tensor cores (12
-// KB), of 32 if thin (22 and 24 KB). A multiprocessor holds 512 threads in float32, 384 to 448 by
-// tensor cores, 256 of thin tiles.
+// Computes a matrix product. grid: row tiles, column tiles. block: T::kThreads. static smem: two
+// buffers of T::kTerms terms each, for parts of both matrices:
+//   float32               8 terms   5.5 to 8.5 KB
+//   tensor cores, tall    8 terms   11 or 13 KB
+//   tensor cores         16 terms   12 KB
+//   thin                 32 terms   22 or 24 KB
+// At least this many threads fit on a multiprocessor (__launch_bounds__): 512 in float32, 384 to
+// 448 with tensor cores, 256 for thin tiles.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks) product_kernel(device::Product p) {
   CUDP_SHARED(T, tile, );
@@ -80,8 +84,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks) product_kernel(device
   });
 }
 
-/// Returns whether this thread computes part of the bias's gradient, which is the column sums of
-/// dy. One thread per column does, in the blocks of the product's first rows.
+/// Returns whether this thread computes part of the bias's gradient, the column sums of dy. In the
+/// blocks at the top of the matrix, one thread per column does.
 template <class T>
 __device__ __forceinline__ bool holds_bias() {
   return blockIdx.x == 0 && T::row(0) == 0;
@@ -223,8 +227,9 @@ __device__ __forceinline__ void multiply_example(const WeightGradient& g, T& til
 }
 
 // Computes squared norms of weight gradients. grid: row tiles, column tiles, examples. block:
-// T::kThreads. static smem: 2 tiles of 8 terms in float32 (5.5 to 8.5 KB), of 16 by tensor cores
-// (12 to 18 KB). A multiprocessor holds 512 threads in float32, 384 to 448 by tensor cores.
+// T::kThreads. static smem: two buffers of T::kTerms terms each, 5.5 to 8.5 KB in float32 and 12 to
+// 18 KB with tensor cores. At least this many threads fit on a multiprocessor (__launch_bounds__):
+// 512 in float32, 384 to 448 with tensor cores.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
     weight_gradient_norm_kernel(WeightGradientNorm a) {
@@ -268,9 +273,9 @@ struct WeighedTerms {
 };
 
 /// Function object for multiply_tile(), for the weighted sum of a group's gradients in a
-/// convolution, where an example's gradient is a sum of several products. Returns the Term (offset
-/// and factor 1) at index t. Each example has `round` consecutive indices; those beyond its last
-/// product give zeros. An example with clip factor 0 gives zeros.
+/// convolution, where each number of an example's gradient is a sum of several products. Returns
+/// the Term (offset and factor 1) at index t. Each example has `round` consecutive indices; those
+/// beyond its last product give zeros. An example with clip factor 0 gives zeros.
 struct TermsByRounds {
   const WeightGradientSum& a;
   const ExampleGroup& group;
@@ -286,8 +291,8 @@ struct TermsByRounds {
 };
 
 // Adds gradients. grid: row tiles, column tiles, groups of examples_per_block examples. block:
-// T::kThreads. static smem: 5.5 to 18 KB. A multiprocessor holds 384 threads, 256 to 384 by tensor
-// cores.
+// T::kThreads. static smem: 5.5 to 18 KB. At least this many threads fit on a multiprocessor
+// (__launch_bounds__): 384 in float32, 256 to 384 with tensor cores.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
     weight_gradient_sum_kernel(WeightGradientSum a) {
@@ -299,9 +304,12 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
   const int examples = group.end - first;
   const auto factor_of = [&](int e) { return group.factor(a, first + e); };
 
-  // An example with several products per number is summed alone in a round of whole steps, exactly
-  // as for its norm, and then scaled. Examples with one product share a round: in float32 their
-  // products are scaled and rounded one by one.
+  // A round is a range of indices of the summed dimension, padded to a multiple of T::kTerms. If
+  // each number of a gradient is a sum of several products, every example has a round of its own:
+  // its products are summed in the same order as for its norm, and the sum is then scaled and
+  // rounded. If each number is a single product, all examples share one round (`shared`): each
+  // product is scaled and rounded, and the integers are summed. This requires float32 and no
+  // transform.
   const bool shared =
       T::kPrecision == Precision::fp32 && g.terms_per_example == 1 && a.transform.mean == nullptr;
   if constexpr (T::kPrecision == Precision::fp32) {

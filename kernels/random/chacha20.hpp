@@ -26,7 +26,7 @@ template <class L>
 CUDP_HD void chacha20_block(const std::uint32_t (&key)[8], typename L::U counter,
                             std::uint32_t nonce0, std::uint32_t nonce1, std::uint32_t nonce2,
                             typename L::U (&x)[16]) {
-  // "expand 32-byte k"
+  // The constants are the ASCII text "expand 32-byte k".
   const std::uint32_t constants[4] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
   CUDP_UNROLL for (int i = 0; i < 4; ++i) { x[i] = L::fill_u(constants[i]); }
   CUDP_UNROLL for (int i = 0; i < 8; ++i) { x[4 + i] = L::fill_u(key[i]); }

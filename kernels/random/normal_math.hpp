@@ -1,10 +1,11 @@
 #pragma once
 // Box-Muller transform of two words a, b of 32 random bits into two normal numbers z. random.hpp
-// defines how a and b are mapped to the uniform number u and the angle w: u is never 0 or 1, w is
-// never on an axis, and both are symmetric about the middle of their ranges. Both are exact up to
-// one rounding to float, so small radii and small sines keep their relative accuracy: |error| <= 4
-// ulp of z against the real-number formula, with FMA and without (3.6 was the worst of 2e7 words
-// and corner cases). The polynomials alone stay under 1 ulp.
+// defines the uniform number u and the angle w that are made from a and b. u is never 0 or 1, and w
+// is never on an axis; each is symmetric about the middle of its range. u (as its distance from the
+// nearer end of (0, 1)) and w are exact up to one rounding to float, so small radii and small sines
+// keep their relative accuracy. The error of z, compared with the formula in real numbers, is at
+// most 4 ulp, with FMA and without. (The largest error in a test of 2e7 words and corner cases was
+// 3.6 ulp.) The polynomials alone have errors below 1 ulp.
 #include <cstdint>
 
 #include "kernels/common/lanes.hpp"

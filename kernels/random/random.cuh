@@ -10,10 +10,10 @@
 
 namespace cudp::inline CUDP_SIMT {
 
-/// The generator blocks that this thread computes for numbers begin .. end - 1 of a random stream:
-/// blocks first, first + stride, first + 2 stride, ... below `end`. A generator block has 16 words.
-/// begin is a multiple of 256. Neighbouring threads compute neighbouring blocks, because 16 of them
-/// then write 16 neighbouring numbers of the stream (RandomStream).
+/// The generator blocks that this thread computes when numbers begin .. end - 1 of a random stream
+/// are generated: blocks first, first + stride, first + 2 stride, ... below `end`. A generator
+/// block has 16 words. begin is a multiple of 256. Neighbouring threads compute neighbouring
+/// blocks, because 16 of them then write 16 neighbouring numbers of the stream (RandomStream).
 struct BlockShare {
   std::int64_t first;
   std::int64_t end;
@@ -65,7 +65,8 @@ __device__ __forceinline__ void for_each_normal(const RandomStream& stream, std:
   }
 }
 
-// Writes normals[i - begin] = normal number i. (end - begin) / 16 threads are enough.
+// Writes normals[i - begin] = normal number i of the stream. grid, block: any, one-dimensional;
+// (end - begin) / 16 threads are enough.
 __global__ inline void fill_normals_kernel(RandomStream stream, std::int64_t begin,
                                            std::int64_t end, float* normals) {
   for_each_normal(stream, begin, end, [&](std::int64_t i, float z) { normals[i - begin] = z; });

@@ -57,14 +57,15 @@ struct RandomStream {
 /// stream's step.
 void validate(const RandomStream& stream, std::int64_t begin, std::int64_t end);
 
-// Normal number i of a stream is computed from words a and b of rows 2p and 2p+1 of the same tile
-// and lane (p = r / 2) by Box-Muller, with 40 bits for the radius and 24 for the angle:
+// Normal number i of a stream is in row r of its tile. It is computed by Box-Muller from the words
+// a and b in rows 2p and 2p + 1 of the same tile and lane, p = r / 2, with 40 bits for the radius
+// and 24 for the angle:
 //   u = (256 a + b % 256 + 1/2) / 2^40,  w = (b / 256 + 1/2) / 2^24,
 //   z = sqrt(-2 ln u) cos 2 pi w in even rows, sqrt(-2 ln u) sin 2 pi w in odd ones.
 // So |z| <= sqrt(82 ln 2) = 7.54.
 //
-// Example i is in a step's Poisson sample if 32 bits of the step's sampling stream, which
-// kernels/step/sample.hpp defines, are below `threshold`, in 0..2^32. The rate is threshold / 2^32
+// Example i is in a step's Poisson sample if its 32 bits of the step's sampling stream are below
+// `threshold`, in 0..2^32. kernels/step/sample.hpp defines these bits. The rate is threshold / 2^32
 // exactly.
 
 }  // namespace cudp

@@ -1,6 +1,6 @@
 #pragma once
-// Chunks of random numbers for kernels on the CPU, compiled for each SIMD level. Streams:
-// random.hpp.
+// Chunks of random numbers for kernels on the CPU, compiled for each SIMD level. random.hpp
+// describes the streams.
 #include <cstdint>
 
 #include "kernels/common/vec_lanes.hpp"

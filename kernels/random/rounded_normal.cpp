@@ -98,7 +98,7 @@ void validate(const RoundedNormals& a) {
 }
 
 RoundedPair exact_rounded_pair(const std::uint32_t* words, double s, const FurtherDigits& further) {
-  constexpr int kMaxRounds = 3;  // rounds
+  constexpr int kMaxRounds = 3;  // 64 + 256 * 3 = 832 bits of each uniform number
   std::uint32_t u1[2 + 8 * kMaxRounds] = {words[0], words[1]};
   std::uint32_t u2[2 + 8 * kMaxRounds] = {words[2], words[3]};
   int known = 0;

@@ -28,7 +28,7 @@ CUDP_INLINE VecD unsigned_to_double(VecHalf v) {
 #if defined(__AVX512F__)
   return (VecD)_mm512_maskz_cvtepu32_pd(0xff, (__m256i)v);
 #else
-  // stored in the low bits of 2^52's mantissa
+  // Puts v into the low bits of the mantissa of 2^52, which gives 2^52 + v, and subtracts 2^52.
   return (VecD)(__builtin_convertvector(v, VecL) | 0x4330000000000000) - 0x1p52;
 #endif
 }

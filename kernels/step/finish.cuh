@@ -85,7 +85,7 @@ __device__ __forceinline__ TriedPair try_pair_of(const std::uint32_t (&word)[16]
 
 // Finishes a step that has no partial sums of a fused kernel. kind is a.update.optimizer.kind.
 // grid: any, plus one block that adds up loss, norms and counts. block: 64 threads. static smem: 32
-// doubles. 10 blocks fit on a multiprocessor.
+// doubles. At least 10 blocks fit on a multiprocessor (__launch_bounds__).
 template <OptimizerKind kind>
 __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   CUDP_SHARED(double, partial, [1024 / kWarp]);
@@ -121,8 +121,7 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
   start_next_step(a.next);
 }
 
-/// Partial sums of two numbers of a gradient, those whose noise is the same pair of rounded
-/// normals.
+/// Partial sums of two numbers of a gradient. The noise for both is one pair of rounded normals.
 struct PairSum {
   long long even, odd;
 };
@@ -178,20 +177,21 @@ __device__ __forceinline__ TriedPair noise_of_pair(const FinishStep& a, const No
 
 // Finishes a step that has partial sums of a fused kernel (slabs; FinishStep). Requires by_pairs.
 // kind is a.update.optimizer.kind. grid: any, plus one block that adds up loss, norms and counts.
-// block: 2 to 4 whole warps. static smem: 32 doubles, 192 integers. A multiprocessor holds 640
-// threads.
+// block: 2 to 4 whole warps. static smem: 32 doubles, 192 integers. At least 640 threads fit on a
+// multiprocessor (__launch_bounds__).
 //
 // A block handles 32 pairs of numbers at a time. Its first warp generates their noise. Meanwhile
 // each other warp adds up a share of the slabs. The first warp then adds these sums and releases
 // the numbers, while the others copy the next step's batch. Sums are integers, so the division into
 // shares does not affect them.
 //
-// This is a dependent launch (common/dependent.cuh). Its primary is the fused sum, beside which the
-// noise of a block's first pairs is made, in registers. Before the wait a thread reads a few
-// members of the cursor, which the sum does not write, and writes nothing. After the wait it reads
-// them again. If they have changed, the noise is made again: noise that is used is always that of
-// the step which the sum was made for, and which the ledger has. Everything else is done after the
-// wait.
+// This is a dependent launch (common/dependent.cuh). Its primary is the kernel that computes the
+// slabs. While the primary runs, a block generates the noise of its first pairs, in registers.
+// Before wait_for_primary() a thread writes nothing to global memory, and reads only members of the
+// cursor that the primary does not write. After wait_for_primary() it reads them again, and
+// generates the noise again if they have changed. So noise that is used always belongs to the step
+// for which the slabs were computed, which is also the step in the ledger. All other work is done
+// after wait_for_primary().
 template <OptimizerKind kind>
 __global__ void __launch_bounds__(kSlabThreads, 640 / kSlabThreads)
     finish_slabs_kernel(FinishStep a) {
@@ -212,9 +212,9 @@ __global__ void __launch_bounds__(kSlabThreads, 640 / kSlabThreads)
   const std::int64_t pairs = (a.n + 127) / 128 * 64;
   const auto busy_blocks = static_cast<unsigned>(pairs / kWarp < blocks ? pairs / kWarp : blocks);
   TriedPair tried{.k = {0, 0}, .decided = true};
-  NoiseInputs made{};  // of `tried`
-  // All threads of the block iterate together, because of the barriers. The first iteration makes
-  // noise only, and waits.
+  NoiseInputs made{};  // inputs from which `tried` was generated
+  // All threads of the block iterate together, because of the barriers. The first iteration only
+  // generates noise and calls wait_for_primary().
   bool has_waited = false;
   for (std::int64_t first = std::int64_t{blockIdx.x} * kWarp; !has_waited || first < pairs;) {
     const std::int64_t pair = first + column;

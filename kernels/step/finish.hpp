@@ -1,15 +1,15 @@
 #pragma once
 // End of a step on a device, in one pass over the parameters: completes the sum of the batch, adds
-// noise, which makes it public, and takes the optimizer's step. It also starts the next step, if
-// that step's batch was drawn ahead.
+// noise, which makes the sum public, and takes the optimizer's step. It also starts the next step,
+// if that step's batch was drawn ahead.
 //
 // Noise is computed in pairs of rounded normals. For a few pairs, double precision cannot decide
-// what an exact value rounds to (random/rounded_normal_math.hpp). The numbers of such an undecided
-// pair are left unchanged: nothing of them is released. The pair has a bit, which is set, and the
-// counter `pending` of StepCursor counts it. The run then pauses until the host has computed the
-// pair with exact_rounded_pair, and finish_pairs_kernel has completed its numbers. There is one bit
-// for every pair, so no list can overflow. Completing a pair requires that its bit is set, and
-// clears it, so no number is updated twice.
+// what an exact value rounds to (random/rounded_normal_math.hpp). For such an undecided pair, no
+// noise is added and nothing is released. The pair's bit in FinishStep::undecided is set, and the
+// pair is counted in StepCursor::pending. The run then pauses until the host has computed the pair
+// with exact_rounded_pair, and finish_pairs_kernel has completed its numbers. There is one bit for
+// every pair, so no list can overflow. Completing a pair requires that its bit is set, and clears
+// it, so no number is updated twice.
 #include <cstdint>
 #include <vector>
 

@@ -1,10 +1,11 @@
 #pragma once
 // Poisson sampling and random allocation (sample.hpp) in two kernels on one stream. The first
-// writes flags and the number of drawn examples of each tile. The second writes the drawn indices
-// at their offsets, after those of earlier tiles. There are no atomics: the batch is ascending for
-// any launch shape. Nothing returns to the host. In a recorded step the second kernel also starts
-// the step. A step whose batch was drawn ahead is started by the last kernel of the step before
-// (finish.cuh), or, if there is no such step, by begin_step_kernel.
+// writes one bit per example (flag: drawn or not), and the number of drawn examples of each tile.
+// The second writes the drawn indices at their offsets, after those of earlier tiles. There are no
+// atomics: the batch is ascending for any launch shape. The host need not read any result. In a
+// recorded step the second kernel also starts the step. A step whose batch was drawn ahead is
+// started by the last kernel of the step before (finish.cuh), or, if there is no such step, by
+// begin_step_kernel.
 #include <cstdint>
 
 #include "kernels/common/simt.cuh"
@@ -98,9 +99,9 @@ __device__ __forceinline__ unsigned allocated_of_column(const SampleArgs& a, std
 
 /// First kernel of sampling: writes one bit per example, whether it is drawn, and the number of
 /// drawn examples in each tile of 256. kAllocated: whether examples are drawn by random allocation.
-/// It is a template argument because drawing again after a rejected word needs many registers,
-/// which the other kinds of sampling should not lose. kNumbered: whether examples are held out, so
-/// that the array a.index is given. space: scratch memory and result.
+/// kNumbered: whether examples are held out, so that the array a.index is given. space: scratch
+/// memory and result. kAllocated is a template argument, so that the other kinds of sampling do not
+/// need the many registers of the code that draws again after a rejected word.
 template <bool kAllocated, bool kNumbered>
 __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
   choose_step(a, space);
@@ -118,7 +119,9 @@ __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
   const int upper = static_cast<int>(threadIdx.x % kWarp / 16);
   const std::int64_t tiles = sample_tiles(a);
-  // Whole warps iterate together, for the ballots: the tiles of the second half may not exist.
+  // A warp processes four tiles at a time, two per half-warp. All its lanes iterate together,
+  // because __ballot_sync() needs the whole warp. So the tiles of the second half-warp may not
+  // exist.
   const std::int64_t warp = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
   const std::int64_t warps = std::int64_t{gridDim.x} * blockDim.x / kWarp;
   for (std::int64_t four = warp; 4 * four < tiles; four += warps) {
@@ -167,18 +170,21 @@ __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
   }
 }
 
-// Writes which examples Poisson or importance sampling draws, and counts per tile. grid: any, y
-// steps. block: any whole warps. Half a warp processes two tiles, so 8 threads per tile are enough.
+// Writes which examples Poisson or importance sampling draws, and how many per tile. grid.x: any;
+// grid.y: steps. block: any whole warps. Half a warp processes two tiles, so 8 threads per tile are
+// enough.
 __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
   write_flags<false, false>(a, space);
 }
 
-// Writes flags and counts for random allocation. grid: any, y steps. block: any whole warps.
+// Writes which examples random allocation draws, and how many per tile. grid.x: any; grid.y: steps.
+// block: any whole warps.
 __global__ inline void allocated_flags_kernel(SampleArgs a, SampleSpace space) {
   write_flags<true, false>(a, space);
 }
 
-// As the two kernels above, with held-out rows.
+// Kernels like sample_flags_kernel and allocated_flags_kernel, for data sets with held-out
+// examples.
 __global__ inline void numbered_flags_kernel(SampleArgs a, SampleSpace space) {
   write_flags<false, true>(a, space);
 }
@@ -186,8 +192,8 @@ __global__ inline void numbered_allocated_flags_kernel(SampleArgs a, SampleSpace
   write_flags<true, true>(a, space);
 }
 
-// Replaces the number of drawn examples of each tile by the number drawn before the tile. grid: one
-// block of whole warps, y steps. dynamic smem: block / 32 words.
+// Replaces the number of drawn examples of each tile by the number drawn before the tile. grid.x:
+// 1; grid.y: steps. block: whole warps. dynamic smem: block / 32 words.
 __global__ inline void sample_scan_kernel(SampleArgs a, SampleSpace space) {
   CUDP_DYNAMIC_SMEM(std::uint32_t, warp_totals);
   choose_step(a, space);
@@ -248,7 +254,7 @@ __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, st
   c.step = c.first + c.index;
   ListedStep& now = space.list[c.index];
   if (c.adapts_clip_norm != 0) {
-    // The previous step is complete, or this one would not start.
+    // The previous step is complete; otherwise this step would not have been started.
     if (c.index > 0) {
       const ListedStep& before = space.list[c.index - 1];
       const float clip = next_clip(c.clip, before.scalars.clip_norm, before.noisy_count);
@@ -263,8 +269,8 @@ __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, st
   return drawn;
 }
 
-// Second kernel of sampling: writes a.drawn and *space.count, and advances the cursor. grid: any, y
-// steps. block: whole warps up to 1024 threads. static smem: one word per warp.
+// Second kernel of sampling: writes a.drawn and *space.count, and advances the cursor. grid.x: any;
+// grid.y: steps. block: whole warps up to 1024 threads. static smem: one word per warp.
 __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
   CUDP_SHARED(std::uint32_t, partial, [1024 / kWarp]);
   if (space.range != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
@@ -276,9 +282,9 @@ __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
         space.scanned ? space.counts[tiles] : drawn_in(space, 0, tiles, &partial[0]);
     if (threadIdx.x == 0) *space.count = space.cursor != nullptr ? begin_step(space, all) : all;
   }
-  // While the last step waits for the host, its list must not change. If the run has stopped for
-  // another reason, the flags are still those of that step, and its list is written once more,
-  // unchanged.
+  // While the last started step waits for the host, its list of drawn examples must not change. If
+  // the run has stopped for another reason, the flags are still those of the last started step, and
+  // its list is written once more, unchanged.
   if (space.cursor != nullptr && space.cursor->pending != 0) return;
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
   const std::int64_t block_tiles = blockDim.x / 16;
@@ -359,8 +365,9 @@ __global__ inline void begin_step_kernel(BatchesAhead ahead, SampleSpace space,
 }
 
 /// Copies the batch of the step after the current one, if it was drawn ahead. Threads with the
-/// numbers 0, 1, ... share the work. The current step must no longer need its own batch. If the
-/// next step is not started after this one, the copy is in vain: begin_step_kernel makes it again.
+/// numbers 0, 1, ... share the work. Requires that no thread still needs the current step's batch.
+/// If the next step is not started after the current one, the copy is not used: begin_step_kernel
+/// makes it again.
 __device__ __forceinline__ void copy_next_batch(const NextStep& next, std::uint32_t thread,
                                                 std::uint32_t threads) {
   if (next.drawn == nullptr) return;
@@ -374,11 +381,11 @@ __device__ __forceinline__ void copy_next_batch(const NextStep& next, std::uint3
              count < next.batches.list_size ? count : next.batches.list_size, thread, threads);
 }
 
-/// Starts the step after the current one, if its batch was drawn ahead. All threads of all blocks
-/// of the current step's last launch call it, as the last thing that they do. Requires that
-/// copy_next_batch() has been called. The block that is the last to come here advances the cursor:
-/// all other blocks have then read what they need of it, and have counted the pairs of noise
-/// numbers that are undecided.
+/// Starts the step after the current one, if its batch was drawn ahead. Called by all threads of
+/// all blocks of the current step's last launch, as their last action. Requires that
+/// copy_next_batch() has been called. The last block that calls it advances the cursor: all other
+/// blocks have then read the members of the cursor that they need, and have counted their undecided
+/// pairs of noise numbers.
 ///
 /// A block's work is ordered before the start of the step by a barrier of the block, a fence and
 /// the counter of blocks, which the last block reads before its own fence.

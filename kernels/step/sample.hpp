@@ -67,11 +67,12 @@ struct StepRange {
 /// them, from the step of SampleArgs::stream on. Every array then has a part for each step: flags
 /// [steps, tiles, 16], counts [steps, tiles + 1], count [steps], drawn [steps, list_size].
 struct SampleSpace {
-  std::uint16_t* flags;   ///< [tiles, 16], bit l of row r: example 16 r + l of the tile is drawn
-  std::uint32_t* counts;  ///< [tiles + 1], number drawn in each tile; if scanned: number drawn
-                          ///< before each tile, and in the last entry the total
-  std::uint32_t* count;   ///< number of examples drawn; 0 if the step may not run
-  bool scanned = false;   ///< sample_scan_kernel runs between the two kernels
+  std::uint16_t* flags;  ///< [tiles, 16], bit l of row r: example 16 r + l of the tile is drawn
+  /// Number of examples drawn in each tile, [tiles + 1]. After sample_scan_kernel (scanned): number
+  /// drawn before each tile, and in the last entry the total.
+  std::uint32_t* counts;
+  std::uint32_t* count;                   ///< number of examples drawn; 0 if the step may not run
+  bool scanned = false;                   ///< sample_scan_kernel runs between the two kernels
   std::uint32_t list_size = 0xffffffffu;  ///< capacity of a step's list; the rest is only counted
   StepRange* range = nullptr;             ///< written: the steps whose batches are drawn; or null
   /// Progress of the run: the kernel draws the batch of the run's next step and starts that step.
@@ -88,7 +89,7 @@ struct SampleSpace {
 
 /// Batches that were drawn in advance, in one launch, for a range of consecutive steps of a run.
 struct BatchesAhead {
-  const StepRange* range;         ///< the steps whose batches are there, in device memory
+  const StepRange* range;         ///< steps whose batches were drawn, in device memory
   const std::uint32_t* counts;    ///< [steps], number of examples drawn in each
   const std::uint32_t* examples;  ///< [steps, list_size], SampleArgs::drawn of each step
   std::uint32_t list_size;

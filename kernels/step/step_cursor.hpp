@@ -12,8 +12,9 @@ namespace cudp {
 struct ListedStep {
   StepScalars scalars;
   SumScale scale;
-  // Used if the clipping norm is adaptive (clip_rule.hpp). begin_step() then writes the two
-  // members above for every step but the first, from the previous step's noisy_count.
+  // count_noise and noisy_count are used if the clipping norm is adaptive (clip_rule.hpp).
+  // begin_step() then overwrites `scalars` and `scale` of every step but the first, from the
+  // previous step's noisy_count.
   /// Noise that is added to the step's count of unclipped gradients, as a multiple of
   /// ClipRule::grid.
   std::int64_t count_noise = 0;
@@ -22,11 +23,11 @@ struct ListedStep {
   std::int64_t noisy_count = 0;
 };
 
-/// Progress of a run of steps, in device memory. Because the kernels read from it what differs
-/// between steps, one step can be recorded as a CUDA graph and replayed for all steps. The host
-/// writes the progress before a run's first step and reads it after the last one; in between, only
-/// kernels write it. No kernel writes a member that another of its blocks reads, except for the
-/// last block of a launch that starts the next step when all others are done (start_next_step()).
+/// Progress of a run of steps, in device memory. Kernels read all numbers that differ between steps
+/// from it, so one step can be recorded as a CUDA graph and replayed for all steps. The host writes
+/// the progress before a run's first step and reads it after the last one; in between, only kernels
+/// write it. No kernel writes a member that another of its blocks reads, with one exception: the
+/// last block of a launch starts the next step after all other blocks are done (start_next_step()).
 ///
 /// A step that cannot be finished stops the run: no further step is started while `pending`,
 /// `oversized_batch` or `failed` is not 0. All launches that follow find that `active` is 0, or
@@ -48,8 +49,8 @@ struct StepCursor {
   /// (start_next_step()). Used only by launches that do so.
   std::uint32_t blocks_done = 0;
   std::uint32_t adapts_clip_norm = 0;  ///< 1 if the clipping norm is adaptive, by the rule `clip`
-  // Members for steps whose update is a separate launch, after the norm of the released gradient is
-  // known (step_size.hpp):
+  // Members for steps whose update is a separate launch, which runs after the norm of the released
+  // gradient is known (step_size.hpp).
   std::uint32_t awaits_update = 0;  ///< 1 while the current step's update is outstanding
   /// 1 if the update of the parameters may run: the whole gradient is released, and its norm is
   /// known. Otherwise 0.

@@ -47,8 +47,9 @@ __device__ __forceinline__ void update_number(const UpdateArgs& a, StepScalars s
 
 // Optimizer step. grid, block: whole warps, one parameter per thread. kind is a.optimizer.kind.
 // scalars [1] in device memory replaces a.scalars, so that a captured graph can be replayed with
-// other values; null: a.scalars is used. With size.cursor the learning rate is divided by b, the
-// adaptive step size, and nothing is done if the step's update is not outstanding.
+// other values; null: a.scalars is used. If size.cursor is not null, the learning rate is divided
+// by b, the adaptive step size, and the kernel does nothing unless the step's update may run
+// (StepCursor::may_update).
 template <OptimizerKind kind>
 __global__ void update_kernel(UpdateArgs a, const StepScalars* scalars, AdaptStepSize size) {
   if (size.cursor != nullptr && size.cursor->may_update == 0) return;
@@ -78,7 +79,7 @@ using UpdateKernel = void (*)(UpdateArgs, const StepScalars*, AdaptStepSize);
 template <OptimizerKind k>
 using KindOf = std::integral_constant<OptimizerKind, k>;
 
-/// Calls take(KindOf<kind>{}). So a kind of optimizer that is known only at run time becomes a
+/// Calls take(KindOf<kind>{}). This turns a kind of optimizer that is known only at run time into a
 /// type, with which `take` can choose a template. Take: type of the function `take`.
 template <class Take>
 auto with_kind(OptimizerKind kind, const Take& take) {

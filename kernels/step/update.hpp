@@ -13,9 +13,11 @@ namespace cudp {
 ///   sgd: theta -= lr g.
 ///   momentum: m = momentum m + g, theta -= lr m.
 ///   nesterov: m as for momentum, theta -= lr (g + momentum m).
-///   adam: m and v are means of g and g^2 that decay by beta1 and beta2, m^ and v^ the same with
-///   bias correction; theta -= lr m^ / (sqrt(v^) + epsilon).
-/// Then, if an average is kept, average = ema_decay average + (1 - ema_decay) theta.
+///   adam: m and v are moving averages of g and g^2 with decay rates beta1 and beta2; m^ and v^ are
+///   m and v after bias correction; theta -= lr m^ / (sqrt(v^) + epsilon).
+///   adamw: theta -= lr weight_decay theta, then as adam.
+/// All except adamw first add weight_decay theta to g. Then, if an average is kept, average =
+/// ema_decay average + (1 - ema_decay) theta.
 struct UpdateArgs {
   const float* released;  ///< [d], noisy sum of the batch's gradients
   float* parameters;      ///< [d], read and written
@@ -26,8 +28,9 @@ struct UpdateArgs {
   std::int64_t end;       ///< one past the last, <= d
   OptimizerSettings optimizer;
   StepScalars scalars;
-  // If the sum is of transformed gradients (coordinates_math.hpp), g is scale released / b + m, and
-  // m and s are updated after the step. Otherwise all three pointers are null.
+  // For coordinate-wise clipping (coordinates_math.hpp): the sum is of transformed gradients, g is
+  // scale released / b + m, and m and s are updated after the step. Otherwise mean, deviation and
+  // scale are null.
   float* mean = nullptr;  ///< [d], AdaCliP's mean m of each gradient coordinate; null for others
   float* deviation = nullptr;  ///< [d], AdaCliP's standard deviation s of each gradient coordinate
   const CoordinateScale* scale = nullptr;
