@@ -90,16 +90,16 @@ struct Accountant::State {
   using Key = std::pair<Change, pld::AllocationGrid>;
   std::map<Key, pld::ComposedLoss> losses;
 
-  /// Answers that came from the cache (known_epsilon()) instead of a loss distribution: for each
-  /// key the delta at which epsilon was looked up. When loss() later makes that distribution, it
-  /// first computes epsilon at this delta, because a ComposedLoss keeps intermediate results on
-  /// which later answers depend. So all answers are the same as without the cache.
+  /// For each key, the delta of an answer that came from the cache (known_epsilon()) while `losses`
+  /// had no distribution for the key. A ComposedLoss keeps intermediate results, on which its later
+  /// answers depend. So loss() computes epsilon at this delta first when it makes the distribution.
+  /// All answers are then the same as without the cache.
   std::map<Key, double> looked_up;
 
   /// Returns whether lower bounds on the loss of epochs of random allocation are computed, for
-  /// epsilon_lower. This needs a second table for each epoch. If there are no such epochs, the
-  /// value does not matter; it is then always true, so that the key of a cached result
-  /// (LossQuestion) does not depend on it.
+  /// epsilon_lower. They need a second table for each epoch. Returns true if there are no such
+  /// epochs: the value then has no effect, and a constant keeps the key of cached results
+  /// (LossQuestion) independent of the options.
   bool from_below() const {
     return (options.allocation_points == 0 && has_lower()) || allocated == 0.0;
   }
@@ -119,7 +119,8 @@ struct Accountant::State {
                                         .coarseness = options.coarseness,
                                         .lower = has_lower()}))
             .first->second;
-    // An answer depends on the views that earlier ones left: what was looked up leaves its own.
+    // Repeats the answer that came from the cache (looked_up). Computing it would have left a view,
+    // on which later answers depend.
     if (const auto before = looked_up.find(key); before != looked_up.end())
       (void)made.epsilon(before->second);
     return made;
@@ -174,7 +175,9 @@ struct Accountant::State {
 
   PrivacyBound loss_delta(Change change, double epsilon) {
     if (allocated == 0.0) return loss({change, {}}).delta(epsilon);
-    // The tables' cut follows from delta, which is not known yet.
+    // The accuracy of the tables (AllocationGrid::cut) depends on delta, which is the result.
+    // Starts with the cut for delta = 1e-5, and repeats with a smaller one if the delta found
+    // requires it.
     const auto at = [&](const pld::AllocationGrid& of) {
       return loss({change, of}).delta(epsilon);
     };
@@ -364,7 +367,8 @@ std::vector<PrivacyBound> Accountant::profile(std::span<const double> epsilons, 
   for (const double epsilon : epsilons) check_epsilon(epsilon);
   State& s = *state_;
   std::vector<PrivacyBound> bounds(epsilons.size());
-  // The table of an allocated epoch depends on the delta that it must suffice for.
+  // Computes each bound by itself if loss distributions are not requested, or if there are epochs
+  // of random allocation: their tables depend on the delta of each bound.
   if (!s.composition.releases.empty() &&
       (!includes(s.options.kind, AccountantKind::pld) || s.allocated > 0.0))
     return deltas(epsilons);
