@@ -21,10 +21,10 @@
 namespace cudp::privacy {
 namespace {
 
-/// Numbers of points of the table from which the privacy loss of one epoch of random allocation is
-/// bounded, if AccountantOptions::allocation_points gives none. Coarse bounds use kCoarsePoints.
-/// Other bounds use kFirstPoints first, and then twice as many, up to kMaxPoints, until the gap
-/// between upper and lower bound is small enough (kEpsilonGap, kDeltaGap).
+/// Numbers of points of the tables that bound the privacy loss of an epoch of random allocation, if
+/// AccountantOptions::allocation_points is 0. Bounds with a coarseness of 100 or more use
+/// kCoarsePoints. Other bounds start with kFirstPoints. They double the number, up to kMaxPoints,
+/// until the gap between upper and lower bound is small enough (kEpsilonGap, kDeltaGap).
 constexpr std::size_t kCoarsePoints = 250, kFirstPoints = 1000, kMaxPoints = 8000;
 /// Largest relative gaps between upper and lower bound, on epsilon and on delta, that are accepted.
 /// If a gap is larger, the tables for epochs of random allocation get twice as many points.
@@ -54,9 +54,9 @@ std::optional<double> gaussian_mu(const Composition& composition) {
   return moved * static_cast<double>(composition.group) * std::sqrt(square) * (1.0 + 1e-14);
 }
 
-/// The fields of a PrivacyBound that one computation fills: those of epsilon (kEpsilon, for a given
-/// delta) or those of delta (kDelta, for a given epsilon). A function with a parameter of this type
-/// computes either of the two.
+/// Pointers to the members of PrivacyBound that one computation fills: those of epsilon (kEpsilon,
+/// for a given delta) or those of delta (kDelta, for a given epsilon). A function with a parameter
+/// of this type can compute either.
 struct Field {
   double PrivacyBound::*value;
   double PrivacyBound::*lower;
@@ -133,8 +133,8 @@ struct Accountant::State {
     if (allocated == 0.0) return {};
     std::size_t points = options.allocation_points;
     if (points == 0) points = options.coarseness >= 100.0 ? kCoarsePoints : kFirstPoints;
-    // All epochs together leave out at most a millionth of delta. Powers of 10^4, so that bounds at
-    // other deltas use the same table.
+    // All epochs together leave out at most a millionth of delta. The cut is rounded down to a
+    // power of 10^4, so that bounds at other deltas use the same table.
     const double exact = 1e-7 * delta / allocated;
     const double cut = std::pow(1e4, std::floor(std::log10(exact) / 4.0));
     return {.points = points, .cut = std::clamp(cut, 1e-130, 1e-8)};

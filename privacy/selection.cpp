@@ -198,7 +198,8 @@ Direction direction_of(const Cells& cells, const ProfileTable& profile, bool rev
     logs.push_back({-std::log(line.b), -std::log(line.a)});
   }
   direction.logs = upper_envelope(std::move(logs));
-  // The envelope is a sum of functions (knot - w)+ with positive weights.
+  // The envelope equals a sum of functions max(knot - w, 0) with positive weights. A knot is a w at
+  // which the envelope changes from one line to the next, or becomes 0.
   const std::vector<Line> envelope = upper_envelope(std::move(lines));
   for (std::size_t i = 0; i < envelope.size(); ++i) {
     const Line& line = envelope[i];

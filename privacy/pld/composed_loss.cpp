@@ -107,11 +107,11 @@ double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
   return tilt;
 }
 
-/// Searches for a tilt by bisection between 1e-6 and 1e9: returns the one at which
-/// low_enough(moments, tilt), whether a tilt is not too large, changes from true to false. The
-/// result is at most about 40 divided by the standard deviation of the tilted loss, because larger
-/// tilts are never useful. moments_at(tilt): returns the moments of the loss under a tilt. Moments,
-/// LowEnough: types of the functions.
+/// Searches for a tilt between 1e-6 and 1e9 by bisection. low_enough(moments, tilt): returns
+/// whether the tilt is not too large; must change from true to false as the tilt increases. Returns
+/// the tilt at which it changes, but at most about 40 divided by the standard deviation of the
+/// tilted loss, because larger tilts are never useful. moments_at(tilt): returns the moments of the
+/// loss under a tilt. Moments, LowEnough: types of the functions.
 template <class Moments, class LowEnough>
 static double bisect_tilt(const Moments& moments_at, const LowEnough& low_enough) {
   double low = std::log(1e-6), high = std::log(1e9);

@@ -73,7 +73,8 @@ class Reasons {
 
  private:
   void wrong(std::string what) { wrong_.push_back(std::move(what)); }
-  // What speaks against a release follows from method and settings, not from a field's presence.
+  // Reasons against a release. They follow from the method and the settings, not from the presence
+  // of a field in the certificate.
   bool is_weak_generator() const { return settings_.text("rng") == "philox"; }
   bool is_proved_for_real_numbers_only() const {
     if (c_.status == "refused") return false;  // neither objective nor choice was released

@@ -96,8 +96,8 @@ class Statements {
     for (const auto& [mechanism, unused] : all) {
       const std::uint64_t says = stated.contains(mechanism) ? stated.at(mechanism) : 0;
       const std::uint64_t has = charged.contains(mechanism) ? charged.at(mechanism) : 0;
-      // The certificate of an unfinished run states its plan: at least what was charged so far, or
-      // with a filter at most that.
+      // The certificate of an unfinished run states its plan, which has at least the releases
+      // charged so far. With a filter it states at most those charged so far.
       const bool fits = !planned                   ? says == has
                         : charges_.ledger.budget() ? says <= has
                                                    : says >= has;
@@ -207,8 +207,8 @@ class Statements {
   void check_holdout() {
     if (!c_.holdout) return;
     const auto& h = *c_.holdout;
-    // A group of units may have some that were trained on and some that were held out. A table of
-    // epsilons for the training alone would then state too little.
+    // A group of units may have some that were trained on and some that were held out. The epsilons
+    // of a table for the training alone would then be too small.
     if (c_.bounds_groups)
       findings_.add("epsilon",
                     "certificate's groups: expected no bounds with held-out rows, found some");
