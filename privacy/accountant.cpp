@@ -21,10 +21,10 @@
 namespace cudp::privacy {
 namespace {
 
-/// Numbers of points of the table from which the privacy loss of one epoch of random allocation is
-/// bounded, if AccountantOptions::allocation_points gives none. Coarse bounds use kCoarsePoints.
-/// Other bounds use kFirstPoints first, and then twice as many, up to kMaxPoints, until the gap
-/// between upper and lower bound is small enough (kEpsilonGap, kDeltaGap).
+/// Numbers of points of the tables that bound the privacy loss of an epoch of random allocation, if
+/// AccountantOptions::allocation_points is 0. Bounds with a coarseness of 100 or more use
+/// kCoarsePoints. Other bounds start with kFirstPoints. They double the number, up to kMaxPoints,
+/// until the gap between upper and lower bound is small enough (kEpsilonGap, kDeltaGap).
 constexpr std::size_t kCoarsePoints = 250, kFirstPoints = 1000, kMaxPoints = 8000;
 /// Largest relative gaps between upper and lower bound, on epsilon and on delta, that are accepted.
 /// If a gap is larger, the tables for epochs of random allocation get twice as many points.
@@ -54,9 +54,9 @@ std::optional<double> gaussian_mu(const Composition& composition) {
   return moved * static_cast<double>(composition.group) * std::sqrt(square) * (1.0 + 1e-14);
 }
 
-/// The fields of a PrivacyBound that one computation fills: those of epsilon (kEpsilon, for a given
-/// delta) or those of delta (kDelta, for a given epsilon). A function with a parameter of this type
-/// computes either of the two.
+/// Pointers to the members of PrivacyBound that one computation fills: those of epsilon (kEpsilon,
+/// for a given delta) or those of delta (kDelta, for a given epsilon). A function with a parameter
+/// of this type can compute either.
 struct Field {
   double PrivacyBound::*value;
   double PrivacyBound::*lower;
@@ -90,16 +90,16 @@ struct Accountant::State {
   using Key = std::pair<Change, pld::AllocationGrid>;
   std::map<Key, pld::ComposedLoss> losses;
 
-  /// Answers that came from the cache (known_epsilon()) instead of a loss distribution: for each
-  /// key the delta at which epsilon was looked up. When loss() later makes that distribution, it
-  /// first computes epsilon at this delta, because a ComposedLoss keeps intermediate results on
-  /// which later answers depend. So all answers are the same as without the cache.
+  /// For each key, the delta of an answer that came from the cache (known_epsilon()) while `losses`
+  /// had no distribution for the key. A ComposedLoss keeps intermediate results, on which its later
+  /// answers depend. So loss() computes epsilon at this delta first when it makes the distribution.
+  /// All answers are then the same as without the cache.
   std::map<Key, double> looked_up;
 
   /// Returns whether lower bounds on the loss of epochs of random allocation are computed, for
-  /// epsilon_lower. This needs a second table for each epoch. If there are no such epochs, the
-  /// value does not matter; it is then always true, so that the key of a cached result
-  /// (LossQuestion) does not depend on it.
+  /// epsilon_lower. They need a second table for each epoch. Returns true if there are no such
+  /// epochs: the value then has no effect, and a constant keeps the key of cached results
+  /// (LossQuestion) independent of the options.
   bool from_below() const {
     return (options.allocation_points == 0 && has_lower()) || allocated == 0.0;
   }
@@ -119,7 +119,8 @@ struct Accountant::State {
                                         .coarseness = options.coarseness,
                                         .lower = has_lower()}))
             .first->second;
-    // An answer depends on the views that earlier ones left: what was looked up leaves its own.
+    // Repeats the answer that came from the cache (looked_up). Computing it would have left a view,
+    // on which later answers depend.
     if (const auto before = looked_up.find(key); before != looked_up.end())
       (void)made.epsilon(before->second);
     return made;
@@ -132,8 +133,8 @@ struct Accountant::State {
     if (allocated == 0.0) return {};
     std::size_t points = options.allocation_points;
     if (points == 0) points = options.coarseness >= 100.0 ? kCoarsePoints : kFirstPoints;
-    // All epochs together leave out at most a millionth of delta. Powers of 10^4, so that bounds at
-    // other deltas use the same table.
+    // All epochs together leave out at most a millionth of delta. The cut is rounded down to a
+    // power of 10^4, so that bounds at other deltas use the same table.
     const double exact = 1e-7 * delta / allocated;
     const double cut = std::pow(1e4, std::floor(std::log10(exact) / 4.0));
     return {.points = points, .cut = std::clamp(cut, 1e-130, 1e-8)};
@@ -174,7 +175,9 @@ struct Accountant::State {
 
   PrivacyBound loss_delta(Change change, double epsilon) {
     if (allocated == 0.0) return loss({change, {}}).delta(epsilon);
-    // The tables' cut follows from delta, which is not known yet.
+    // The accuracy of the tables (AllocationGrid::cut) depends on delta, which is the result.
+    // Starts with the cut for delta = 1e-5, and repeats with a smaller one if the delta found
+    // requires it.
     const auto at = [&](const pld::AllocationGrid& of) {
       return loss({change, of}).delta(epsilon);
     };
@@ -364,7 +367,8 @@ std::vector<PrivacyBound> Accountant::profile(std::span<const double> epsilons, 
   for (const double epsilon : epsilons) check_epsilon(epsilon);
   State& s = *state_;
   std::vector<PrivacyBound> bounds(epsilons.size());
-  // The table of an allocated epoch depends on the delta that it must suffice for.
+  // Computes each bound by itself if loss distributions are not requested, or if there are epochs
+  // of random allocation: their tables depend on the delta of each bound.
   if (!s.composition.releases.empty() &&
       (!includes(s.options.kind, AccountantKind::pld) || s.allocated > 0.0))
     return deltas(epsilons);

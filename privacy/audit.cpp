@@ -110,12 +110,13 @@ double p_value(const Guesses& g, double epsilon, double delta) {
   check_probability(delta, "delta", false);
   if (!(epsilon >= 0.0 && std::isfinite(epsilon)))
     throw std::invalid_argument("epsilon: expected a finite number >= 0, found " + number(epsilon));
-  // beta = P(B >= v), B of `made` trials that succeed with probability 1 / (1 + e^-epsilon)
+  // beta = P(B >= v). v: number of correct guesses. B: number of successes in `made` trials, each
+  // of which succeeds with probability 1 / (1 + e^-epsilon).
   double beta = 0.0;
   BinomialTerms above(g.made, epsilon, g.correct);
   for (std::uint64_t k = g.correct; k <= g.made; ++k, above.up()) beta += above.value();
   if (g.correct == 0) return 1.0;
-  // alpha = max over i of P(v > B >= v - i) / i
+  // alpha = max over i of P(v > B >= v - i) / i, with the same v and B
   double alpha = 0.0;
   double sum = 0.0;
   BinomialTerms below(g.made, epsilon, g.correct - 1);
@@ -154,7 +155,9 @@ TradeOffCurve trade_off(std::span<const double> epsilons, std::span<const double
     points.emplace_back(std::exp(epsilons[i]), deltas[i]);
   }
   return [points = std::move(points)](double p) {
-    // P <= e^epsilon Q + delta of the event, and 1 - Q <= e^epsilon (1 - P) + delta of its opposite
+    // Lower bounds on the probability Q of an event, given its probability P = p on the neighbour.
+    // One follows from P <= e^epsilon Q + delta, the other from the same inequality for the
+    // opposite event, 1 - Q <= e^epsilon (1 - P) + delta.
     double lower = 0.0;
     for (const auto& [factor, delta] : points)
       lower = std::max({lower, (p - delta) / factor, 1.0 - delta - factor * (1.0 - p)});

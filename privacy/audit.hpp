@@ -39,8 +39,8 @@ double p_value(const Guesses& guesses, double epsilon, double delta);
 double epsilon_lower(const Guesses& guesses, double delta, double error);
 
 /// A trade-off curve of a mechanism, as audits use it: the smallest probability of an event on one
-/// data set, given its probability p in [0, 1] on a neighbour. Nondecreasing and convex. It holds
-/// whichever of the two data sets is the first.
+/// data set, given its probability p in [0, 1] on a neighbour. Nondecreasing and convex. The same
+/// curve holds if the two data sets are exchanged.
 using TradeOffCurve = std::function<double(double p)>;
 
 /// Returns the trade-off curve of Gaussian noise with standard deviation 1 / mu on a value that one

@@ -89,9 +89,9 @@ class Solver {
                                    : " is already spent"));
   }
 
-  /// Returns log(epsilon / budget's epsilon), with the epsilon of all releases if the unknown has
-  /// the value e^v; <= 0 if the value fits. relation: direction in which neighbours differ.
-  /// options: the accountant's.
+  /// Returns log(epsilon / budget's epsilon), where epsilon is that of all releases if the unknown
+  /// has the value e^v; <= 0 if that value fits the budget. Returns +infinity if the accountant
+  /// finds no bound. relation: direction in which neighbours differ. options: the accountant's.
   double excess(double v, NeighbouringRelation relation, const AccountantOptions& options) const {
     Composition composition = before_;
     composition.relation = relation;
@@ -121,7 +121,8 @@ class Solver {
   /// Returns excess() on the usual grid, in the worse direction alone.
   double fine(double v) { return excess(v, worse(v), options_); }
 
-  /// Returns whether an epsilon is that of all directions of the relation at once.
+  /// Returns whether a single epsilon from the accountant covers the whole relation. If not, the
+  /// search computes epsilon for adding and for removing an example separately.
   bool examines_both() const {
     return before_.relation != NeighbouringRelation::add_or_remove ||
            options_.kind == AccountantKind::rdp || options_.kind == AccountantKind::advanced;
@@ -259,7 +260,8 @@ double calibrate_rate(const Composition& before, const Release& release, double 
   const Sampled at = sampled(with(1.0).front().mechanism, before.group);
   const double mu = mu_for(epsilon, delta);
   const double one = std::sqrt(static_cast<double>(release.count) * at.square());
-  // A large order, which a low delta requires, helps only at tiny rates.
+  // With listed Renyi orders the search goes down to rates of 1e-86. A low delta requires a large
+  // order, and at a large order the divergence is small only if the rate is tiny.
   const Unknown unknown{.what = "q",
                         .guess = std::clamp(mu / one, 1e-9, 1.0),
                         .safe_end = lists_orders(before, options) ? 1e-86 : 1e-12,
@@ -315,7 +317,8 @@ double calibrate_noise_factor(const Composition& before, std::span<const Release
       change_sigma(release.mechanism, [&](double& sigma) { sigma *= factor; });
     return made;
   };
-  // Central-limit mu of all releases, at the factor at which it equals the budget's.
+  // First guess: the factor at which mu of all releases, by the central limit theorem, equals the
+  // budget's mu.
   const double mu = mu_for(epsilon, delta);
   const auto square = [&](double factor) {
     double sum = 0.0;

@@ -60,8 +60,8 @@ class Search {
     for (int round = 0; round < 60; ++round) {
       v = snap(clamp(v));
       g = excess_.fine(v);
-      // The other direction takes as long again. It is not computed at the first value, unless that
-      // may be the result.
+      // Computing the excess in the other direction (excess_.other) takes as long as excess_.fine.
+      // Skips it for the first value, unless that value may be the result.
       const bool is_confirmed =
           round > 0 || unknown_.whole || g > -tolerance_.epsilon || v == greedy;
       if (is_confirmed) g = confirmed(v, g);
@@ -83,7 +83,8 @@ class Search {
         g = confirmed(v, -infinity);
         good_is_confirmed = g <= 0.0;
         if (good_is_confirmed) break;
-        // Restarts from here. The slope between two directions means nothing.
+        // The value does not fit in the other direction, so the search restarts from it. It drops
+        // the slope, because the last two excesses are of different directions.
         bad = v;
         good = safe - toward_greedy;
         derivative = toward_greedy;
@@ -95,7 +96,8 @@ class Search {
       last_v = v;
       last_g = g;
       double next = std::isfinite(g) ? v - (g + tolerance_.aim) / derivative : v - toward_greedy;
-      // A value not strictly between the two gives no new information.
+      // Bisects if Newton's step is not strictly between `good` and `bad`, because such a value
+      // gives no new information; also from the eighth step on.
       const bool bracketed =
           (good - safe) * toward_greedy >= 0.0 && (greedy - bad) * toward_greedy >= 0.0;
       const auto inside = [&](double at) {

@@ -4,9 +4,10 @@
 
 namespace cudp::privacy {
 
-/// Tolerances at which search_fitting_value() stops. epsilon: how far log(epsilon found) may
-/// be below log(epsilon allowed). aim: how far below it Newton's steps aim. value: relative
-/// distance between a value that fits the budget and one that does not. move: smallest step.
+/// Tolerances of search_fitting_value(). epsilon: how far log(epsilon found) may be below
+/// log(epsilon allowed). aim: how far below log(epsilon allowed) Newton's steps aim. value: largest
+/// relative distance between a value that fits the budget and one that does not. move: smallest
+/// relative change of a whole number.
 struct Tolerance {
   double epsilon, aim;
   double value, move;

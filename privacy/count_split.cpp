@@ -28,7 +28,8 @@ void check_budget(const std::string& what, double epsilon, double delta) {
 }
 
 void check_sum(const std::string& what, double count, double training, double all) {
-  // The rounded sum may be half a unit above `all`.
+  // The rounded sum may be `all` although the exact sum is half a unit in the last place larger. So
+  // the rounded difference is compared, too.
   if (!(training <= all - count && count + training <= all))
     throw std::invalid_argument(what + ": expected parts of at most " + number(all) +
                                 " together, found " + number(count) + " and " + number(training));
@@ -53,8 +54,10 @@ CountSplit split_for_count(double epsilon, double delta, std::uint64_t group) {
   s.training_epsilon = rest(epsilon, s.count_epsilon);
   s.training_delta = rest(delta, s.count_delta);
   check_budget("the count's", s.count_epsilon, s.count_delta);
-  // Adds a little noise, because another machine's functions may round otherwise. Differences of
-  // tails need more if they are small.
+  // Adds a little noise, because mathematical functions may be rounded differently on the machine
+  // that checks the split. count_delta() is a difference of Gaussian tails. Its relative rounding
+  // error is larger if it is small, so `more` grows until the computed delta is safely below its
+  // limit.
   const double mu = gaussian_mu(s.count_epsilon, s.count_delta);
   for (double more = 1e-9; more < 1.0; more *= 4.0) {
     s.sigma = std::fmax(kMinCountNoise, static_cast<double>(group) / mu * (1.0 + more));

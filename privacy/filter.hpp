@@ -20,11 +20,11 @@ namespace cudp::privacy {
 /// removing one example, or Budget::group examples.
 ///
 /// The Renyi filter adds divergences of one order, which is in the ledger from the start. It
-/// refuses a release with which their sum would exceed the divergence that this order converts to
-/// epsilon at delta (Feldman, Zrnic 2021, arXiv:2008.11193, Theorem 3.1; Lecuyer 2021,
+/// refuses a release if the sum would then exceed the largest divergence that this order converts
+/// to epsilon at delta (Feldman, Zrnic 2021, arXiv:2008.11193, Theorem 3.1; Lecuyer 2021,
 /// arXiv:2103.01379; the conversion: Canonne, Kamath, Steinke 2020, Proposition 12). The order must
-/// not be chosen again from the releases so far: sums at the order that happens to be best bound
-/// nothing.
+/// not be chosen again from the releases so far: the sum at an order that was chosen in this way is
+/// not a valid bound.
 ///
 /// The zCDP filter adds rho; the sum then bounds every order (Whitehouse, Ramdas, Rogers, Wu 2023,
 /// arXiv:2203.05481, Theorem 1). That theorem also lets the deltas of ApproximateDp mechanisms add

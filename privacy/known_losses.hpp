@@ -34,8 +34,8 @@ std::optional<PrivacyBound> known_epsilon(const LossQuestion& question);
 /// not kept.
 void keep_epsilon(LossQuestion question, const PrivacyBound& answer);
 
-/// Returns epsilon_by_rdp() of these arguments. If a bound store is in use (use_bound_store()), a
-/// result that it has is not computed again.
+/// Returns epsilon_by_rdp() of these arguments. Takes the result from the bound store
+/// (use_bound_store()) if one is in use and contains it.
 PrivacyBound known_epsilon_by_rdp(std::span<const Release> releases, double delta,
                                   const Neighbours& neighbours, std::span<const double> orders);
 
@@ -50,7 +50,8 @@ class BoundStore {
 };
 
 /// Sets the store that known_epsilon() and known_epsilon_by_rdp() use in addition to this thread's
-/// cache; null: none, as at first. Call it while no other thread uses an accountant.
+/// cache; null: no store, which is the initial state. Call it while no other thread uses an
+/// accountant.
 void use_bound_store(BoundStore* store);
 /// Returns the store that use_bound_store() has set; null if there is none.
 BoundStore* used_bound_store();

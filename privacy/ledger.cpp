@@ -76,7 +76,8 @@ std::uint64_t Ledger::uncharged_steps(std::uint64_t begin, std::uint64_t end,
   if (begin < key_begin_ || begin > until_)
     throw std::invalid_argument("steps: expected to begin in " + span_text(key_begin_, until_) +
                                 ", the steps of the current key, found " + std::to_string(begin));
-  // Visits records from the last one back to the start of this key and of the replayed steps.
+  // Compares `mechanism` with that of the steps that are replayed. Visits the records from the last
+  // one back, until the current key begins, or until all replayed steps are compared.
   for (auto r = records_.rbegin(); r != records_.rend() && r->kind != Kind::key; ++r) {
     if (r->kind != Kind::steps) continue;
     if (r->first + r->release.count <= begin) break;

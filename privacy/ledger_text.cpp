@@ -7,6 +7,8 @@
 #include "privacy/text/checked_lines.hpp"
 #include "privacy/text/words.hpp"
 
+// Format of a ledger file:
+//
 //   cudp-ledger 2 #<checksum>
 //   count SIGMA EPSILON DELTA COUNT_EPSILON COUNT_DELTA TRAINING_EPSILON TRAINING_DELTA [GROUP]
 //     #<checksum>

@@ -7,11 +7,11 @@
 
 namespace cudp::privacy {
 
-/// Privacy odometer: the privacy spent so far by releases each of which may be chosen after looking
-/// at the earlier ones, without a fixed budget. epsilon() holds at all times simultaneously, even
-/// at a time that was chosen by looking at it. With probability 1 - delta over the releases, the
-/// privacy loss of the first n stays below epsilon after n, for all n. So stopping anywhere is
-/// (epsilon, delta)-DP for adding or removing one example.
+/// Privacy odometer: bounds the privacy that a sequence of releases has spent so far, without a
+/// fixed budget. Each release may be chosen after looking at the earlier ones. With probability 1 -
+/// delta over the releases, the privacy loss of the releases so far is below epsilon() at all times
+/// simultaneously. So the sequence is (epsilon, delta)-DP for adding or removing one example
+/// wherever it stops, even if the time to stop was chosen by looking at epsilon().
 ///
 /// At one order the exponential of (order - 1) (loss - divergences so far) is a supermartingale,
 /// which by Ville's inequality exceeds 1/delta with probability at most delta: the loss stays below
@@ -20,9 +20,10 @@ namespace cudp::privacy {
 /// Feldman, Zrnic 2021, arXiv:2008.11193.) The result is larger than a filter's epsilon: use a
 /// filter if the budget is known.
 ///
-/// A mechanism with a delta of its own behaves, except on an event of that probability, like one
-/// without (failure_of). If the sum of these deltas stays within `failure`, which is fixed in
-/// advance, everything is (epsilon, delta + failure)-DP (Whitehouse et al. 2023, Theorem 1).
+/// A mechanism of which only (e, d)-DP is known (ApproximateDp) is e-DP except on an event of
+/// probability d (failure_of). If the sum of these d stays within `failure`, which is fixed in
+/// advance, all releases together are (epsilon, delta + failure)-DP (Whitehouse et al. 2023,
+/// Theorem 1).
 class Odometer {
  public:
   /// Starts with nothing spent. orders: the Renyi orders to use; by default 1.5, 2, 3, 4, 6, 8, ...

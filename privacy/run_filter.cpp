@@ -14,14 +14,17 @@
 #include "privacy/text/number.hpp"
 #include "privacy/text/words.hpp"
 
+// Format of the text of a RunFilter (to_text()):
+//
 //   cudp-budget 1 #<checksum>
 //   budget ORDER EPSILON DELTA FAILURE #<checksum>
 //   unit TEXT #<checksum>
 //   run DIVERGENCE FAILURE TEXT #<checksum>
 //   end #<checksum>
 //
-// The unit is absent before the first training. DIVERGENCE and FAILURE are units of the budget. In
-// a TEXT, bytes other than printable ASCII are written as %XX.
+// The line `unit` is absent before the first training. DIVERGENCE and FAILURE are integers:
+// fractions of the budget, in units of 2^-62. In a TEXT, bytes other than printable ASCII are
+// written as %XX.
 
 namespace cudp::privacy {
 namespace {

@@ -79,9 +79,9 @@ class RunFilter {
   /// Returns the part of the budget's delta that is left for trainings with deltas of their own.
   double delta_left() const;
   /// Returns how much epsilon is left: the epsilon at `delta` of the largest training that still
-  /// fits into the budget, 0 if none does. That training is taken to be a Gaussian mechanism.
-  /// factor: how many times a Gaussian mechanism's divergence the training's own is, for the same
-  /// epsilon; 1 for a Gaussian mechanism.
+  /// fits into the budget, 0 if none does. The training is taken to be a Gaussian mechanism.
+  /// factor: factor by which the training's Renyi divergence exceeds that of a Gaussian mechanism
+  /// with the same epsilon; 1 for a Gaussian mechanism.
   double epsilon_left(double delta, double factor = 1.0) const;
 
   /// Returns the filter (budget, unit and charges) as text; each line ends with a checksum.

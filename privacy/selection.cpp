@@ -35,7 +35,8 @@ class ProfileTable {
  public:
   explicit ProfileTable(RepetitionBounds q) : q_(std::move(q)) {
     const auto larger = [](const ProfileAt& p) { return std::fmax(p.add, p.remove); };
-    // The step is a fraction of the epsilon at which little is left of the profile.
+    // The step is 1/256 of the smallest probed epsilon at which delta is within 1e-6 of its value
+    // at the largest one.
     std::vector<double> probes;
     for (double e = 1e-4; e < kMaxEpsilon; e *= 1.25) probes.push_back(e);
     const std::vector<ProfileAt> found = q_.profile(probes);
@@ -113,7 +114,7 @@ std::vector<Line> upper_envelope(std::vector<Line> lines) {
   return kept;
 }
 
-// ---- What a direction of A costs.
+// ---- Bounds on the privacy of A, the whole selection, in one direction.
 
 /// Bounds on the slope of f, the generating function f(x) = E[x^K] of the number K of trainings.
 /// The points v[i] divide [0, 1] into intervals (cells), and each interval uses the bounds at its
@@ -161,10 +162,10 @@ struct Direction {
   std::vector<Line> logs;
 };
 
-/// Returns how much more likely a set of results of one training (Q) can be on a neighbour: for
-/// each end v of `cells`, the largest probability there of a set whose probability on the data set
-/// is at most v. profile: bounds on Q's delta. reversed: the neighbour lacks a unit of privacy
-/// instead of having one more.
+/// Returns, for each end v of `cells`, an upper bound on the probability that the result of one
+/// training (Q) on the neighbour is in a set, if that probability on the data set is at most v.
+/// profile: bounds on Q's delta. reversed: the neighbour lacks a unit of privacy instead of having
+/// one more.
 std::vector<double> largest_probabilities(const Cells& cells, const ProfileTable& profile,
                                           bool reversed) {
   std::vector<Line> lines;  // v' <= a - b v, negated for the upper envelope
@@ -197,7 +198,8 @@ Direction direction_of(const Cells& cells, const ProfileTable& profile, bool rev
     logs.push_back({-std::log(line.b), -std::log(line.a)});
   }
   direction.logs = upper_envelope(std::move(logs));
-  // The envelope is a sum of functions (knot - w)+ with positive weights.
+  // The envelope equals a sum of functions max(knot - w, 0) with positive weights. A knot is a w at
+  // which the envelope changes from one line to the next, or becomes 0.
   const std::vector<Line> envelope = upper_envelope(std::move(lines));
   for (std::size_t i = 0; i < envelope.size(); ++i) {
     const Line& line = envelope[i];
@@ -365,10 +367,10 @@ struct Selection::State {
 
   /// Computes `without_failure` and `failure`, if the Renyi divergence of Q, one training with its
   /// score, holds except with probability p. Such a Q is a mixture (1 - p) Q0 + p Q1, in which Q0
-  /// has the divergence. With f(x) = E[x^K], K the number of trainings, no training is a run of Q1
-  /// with probability f(1 - p). Under this condition the selection is among runs of Q0, and their
-  /// number has generating function f((1 - p) x) / f(1 - p). failure: bound on the probability that
-  /// some training is a run of Q1.
+  /// has the divergence. Let f(x) = E[x^K], with K the number of trainings. Then all trainings are
+  /// runs of Q0 with probability f(1 - p). Under this condition the selection is among runs of Q0,
+  /// and their number has the generating function f((1 - p) x) / f(1 - p). failure: bound on the
+  /// probability that some training is a run of Q1.
   void prepare_failure() {
     const double p_success = 1.0 - q.failure;
     failure = std::fmin(1.0, stopping.mean() * q.failure * kOutward);
@@ -466,7 +468,8 @@ double Selection::delta_by_renyi(double epsilon) {
 SelectionEpsilon Selection::epsilon(double delta) {
   check_delta(delta);
   SelectionEpsilon best{.epsilon = infinity, .delta = delta};
-  // The least epsilon by profiles: an upper end by doubling, then its boundary.
+  // Epsilon by the profile: increases `end` until delta at this epsilon is low enough, then
+  // searches for the smallest such epsilon between 0 and `end`.
   double end = 0.01;
   const auto excess = [&](double e) {
     return std::log(std::fmax(state_->larger_delta(e), 1e-320)) - std::log(delta);
@@ -504,7 +507,8 @@ SelectionBudget calibrate_selection(const StoppingLaw& law, double epsilon, doub
   if (!(epsilon > 0.0 && epsilon <= 100.0))
     throw std::invalid_argument("epsilon: expected a number in (0, 100], found " + number(epsilon));
   SelectionBudget budget;
-  // A stated candidate's delta counts E[K] times, so it must leave something.
+  // Delta of each candidate. If a candidate is a StatedRun, the selection's delta includes E[K]
+  // times the candidate's. The factor 0.9 leaves a part of `delta` for the rest.
   budget.delta = 0.9 * delta / Stopping(law).mean();
   SelectionBudget best;
   // log(epsilon of A / epsilon) as a function of log(epsilon of a candidate): nearly linear.

@@ -112,8 +112,8 @@ double by_losses(std::span<const RunSpending> runs, double delta, std::uint64_t 
   for (const RunSpending& spending : runs) {
     if (const auto* planned = std::get_if<PlannedRun>(&spending.run))
       all.releases.insert(all.releases.end(), planned->releases.begin(), planned->releases.end());
-    // A stated run's guarantee is for units. It has no releases for examples that could form a
-    // group.
+    // The guarantee of a StatedRun is for a whole unit of privacy. It cannot be composed with
+    // releases whose guarantee is for single examples, of which a unit is a group.
     if (group > 1 && std::holds_alternative<StatedRun>(spending.run)) return infinity;
     if (const auto* stated = std::get_if<StatedRun>(&spending.run))
       all.releases.push_back({ApproximateDp{stated->epsilon, stated->delta}, 1});

@@ -92,7 +92,8 @@ Stopping::Stopping(const StoppingLaw& law) : law_(law) {
   std::uint64_t others = 0;
   for (std::size_t i = 0; i < p.size(); ++i) {
     if (i == mode) continue;
-    // The product is exact, and below 2^64, because at least one other probability is as large.
+    // The product is exact, because kTwo64 is a power of two. It is below 2^64, because p[mode] is
+    // at least as large as p[i], and both add up to at most 1.
     weights_[i] = static_cast<std::uint64_t>(p[i] * kTwo64);
     others += weights_[i];
   }

@@ -29,7 +29,8 @@ void Certificate::select(Tuning chosen, double whole_delta) {
   chosen.by = found.by;
   chosen.order = found.order;
   tuning = std::move(chosen);
-  // A number that depends on the noisy number of examples may not be stated as epsilon.
+  // The selection's bound (found.epsilon) depends on the noisy number of examples, but the
+  // guarantee must hold for every such number. So the stated epsilon is that of the whole budget.
   epsilon = tuning->count ? tuning->count->epsilon : found.epsilon;
   delta = tuning->count ? tuning->count->delta : whole_delta;
   if (groups)

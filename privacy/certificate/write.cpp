@@ -387,7 +387,8 @@ Json to_json(const Certificate& c) {
     j.update({{"keys_lost", *c.keys_lost}, {"releases_repeated", c.releases_repeated}});
   j.update({{"warnings", c.warnings},
             {"hyperparameter_tuning",
-             // A tuning that has not ended has no list of what is spent.
+             // A tuning that has not ended has the method "tune" and no `tuning` (the spending of
+             // each candidate).
              c.tuning || c.promise.method == "tune" ? kCounted : kNotCounted},
             {"test_set", text_of(c.test_set)}});
   if (c.pages > 0) j["pages"] = c.pages;

@@ -37,7 +37,8 @@ struct Fields {
   std::string operator()(const ApproximateDp& m) const { return field(m.epsilon) + field(m.delta); }
 };
 
-// Braces evaluate from left to right.
+// The elements of a braced list are evaluated from left to right, so that the fields are read in
+// the order of the text.
 void take(Gaussian& m, std::string_view& line) { m = {take_number(line)}; }
 void take(PoissonGaussian& m, std::string_view& line) {
   m = {take_number(line), take_number(line)};

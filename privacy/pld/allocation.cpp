@@ -35,8 +35,9 @@ constexpr std::size_t kMaxTables = 16;
 /// Returns the probability that a standard normal number is above z.
 double upper_tail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
 
-/// Range of likelihood ratios that the points of an AllocationTable cover. Ratios outside of it
-/// have so little probability (AllocationGrid::cut) that the table only bounds their total.
+/// Range of likelihood ratios that the points of an AllocationTable cover. Ratios outside of the
+/// range have little probability (AllocationGrid::cut). For these the table bounds only their total
+/// probability and their part of the mean.
 struct Range {
   double low = 0.0, high = 0.0;
 };
@@ -67,8 +68,8 @@ class OneStep {
  public:
   OneStep(double sigma, const AllocationGrid& grid) : inverse_(1.0 / sigma) {
     const double reach = std::numbers::sqrt2 * boost::math::erfc_inv(2.0 * grid.cut);
-    // Under Q the ratio is below the table's first point with probability `cut`, and its mean above
-    // the last point, which is P's probability there, is `cut`.
+    // Ends of the range of z, which is standard normal. z is below low_ with probability `cut`, and
+    // the values of z above high_ contribute `cut` to E[W] = 1.
     low_ = -reach;
     high_ = inverse_ + reach;
     if (!(ratio(high_) < kMaxRatio))
@@ -79,7 +80,7 @@ class OneStep {
     for (const double w :
          spread(grid.points, {ratio(low_), ratio(high_)}, 1.0, std::sqrt(variance)))
       z_.push_back((std::log(w) + 0.5 * inverse_ * inverse_) / inverse_);
-    // Rounding may have moved two points to one.
+    // Removes neighbouring points that rounding has made equal.
     z_.erase(std::unique(z_.begin(), z_.end(), [](double a, double b) { return !(a < b); }),
              z_.end());
     for (std::size_t i = 0; i + 1 < z_.size(); ++i)
@@ -150,8 +151,8 @@ class OneStep {
       table.points.push_back(ratio(z));
       table.mass.push_back(0.0);
     }
-    // Below the first point: the whole mass counts at 0, and again as much of it at the first point
-    // as keeps the mean.
+    // Values below the first ratio, points[1]: their whole probability counts at 0, and in addition
+    // as much probability counts at points[1] as keeps their mean.
     table.mass[1] = upper_tail(inverse_ - z_.front()) / table.points[1];
     for (std::size_t i = 0; i + 1 < z_.size(); ++i) {
       const Cell cell = integrate(z_[i], z_[i + 1]);
@@ -246,12 +247,14 @@ struct CellSums {
   std::vector<double> left, right;
 };
 
-/// Adds every point x of table a to every point y of table b. For each cell [low, high) of `ends`,
-/// computes two sums (CellSums::left and right) over the pairs whose s = x + y is in the cell; the
-/// last cell has no upper end. With m the probability of a pair, the summands of left and right are
-/// m (high - s) and m (s - low) for an upper bound, but m and m (s - low) in the last cell; for a
-/// lower bound they are m and m s. same: a and b are one table, and each pair counts once. side:
-/// whether the result is part of an upper bound (`above`) or of a lower bound (`below`).
+/// Adds every point x of table a to every point y of table b. The cells are [ends[i], ends[i + 1]);
+/// the last one has no upper end. For each cell [low, high), computes two sums (CellSums) over the
+/// pairs whose s = x + y is in the cell, with m the probability of the pair:
+///   above: left = sum of m (high - s), in the last cell of m; right = sum of m (s - low)
+///   below: left = sum of m; right = sum of m s
+/// same: whether a and b are the same table; the pairs (i, j) and (j, i) are then visited once,
+/// with twice the probability. side: whether the result is part of an upper bound (`above`) or of a
+/// lower bound (`below`).
 template <Side side>
 CellSums add_pairs(const AllocationTable& a, const AllocationTable& b, std::span<const double> ends,
                    bool same) {
@@ -261,7 +264,8 @@ CellSums add_pairs(const AllocationTable& a, const AllocationTable& b, std::span
   const double* const points = b.points.data();
   std::vector<double> weights = b.mass;
   for (std::size_t i = 0; i < a.points.size(); ++i) {
-    // Pairs (i, j) and (j, i) of one table are one.
+    // If both tables are the same, visits each pair of different points once, with twice its
+    // probability. Pairs of a point with itself keep theirs.
     if (same) weights[i] = 0.5 * b.mass[i];
     const double mass = (same ? 2.0 : 1.0) * a.mass[i], shift = a.points[i];
     if (mass == 0.0) continue;
@@ -299,10 +303,10 @@ double total(const AllocationTable& table) {
   return sum;
 }
 
-/// Returns the table of X + Y, for independent X and Y with tables a and b. same: both are one
-/// table. terms: number of ratios W, one per step, in X + Y; each has mean 1, so it is also the
-/// mean of X + Y. variance: variance of one W. side: whether the result is an upper or a lower
-/// bound. grid: accuracy of the table.
+/// Returns the table of X + Y, for independent X and Y with tables a and b. same: whether a and b
+/// are the same table. terms: number of ratios W (one per step) in X + Y, and so its mean, because
+/// E[W] = 1. variance: variance of one W. side: whether the result is an upper or a lower bound.
+/// grid: accuracy of the table.
 AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool same, Side side,
                     double terms, double variance, const AllocationGrid& grid) {
   const Range range = range_of_sum(a, b, grid.cut);
@@ -311,8 +315,10 @@ AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool sam
   ends.insert(ends.end(), inner.begin(), inner.end());
   AllocationTable table;
   const auto pairs = static_cast<double>(a.points.size() + b.points.size());
-  // A cell's sum has at most one term for each point of a, each of which has at most one for each
-  // point of b. A point is rounded once as a sum, and from below as a mean.
+  // A cell's sum adds at most one partial sum for each point of a, and a partial sum adds at most
+  // one product for each point of b. So at most `pairs` additions round a product. A point of the
+  // result is rounded as a sum of two points; in a lower bound also as a mean, whose error is added
+  // below.
   const double rounding = kRounding * (pairs + 32.0);
   table.mass_error = (a.mass_error + b.mass_error + rounding) * (1.0 + 1e-6);
   table.point_error = std::fmax(a.point_error, b.point_error) + 4.0 * kRounding;
@@ -329,7 +335,7 @@ AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool sam
     double least_width = 1.0;
     for (std::size_t i = 0; i + 1 < ends.size(); ++i)
       least_width = std::fmin(least_width, ends[i + 1] - ends[i]);
-    // What is lost has a mass of at most this, at points up to the last one.
+    // Upper bound on the mass that underflow has lost, at points up to the last one.
     const double lost = kUnderflow / least_width;
     table.excess =
         sums.right.back() + a.excess * total(b) + b.excess * total(a) + lost * ends.back();
@@ -337,7 +343,7 @@ AllocationTable add(const AllocationTable& a, const AllocationTable& b, bool sam
   } else {
     const CellSums sums = add_pairs<Side::below>(a, b, ends, same);
     for (std::size_t i = 0; i < ends.size(); ++i) {
-      // Otherwise the products that were lost might matter for the mean.
+      // Skips cells with tiny sums, of which products lost to underflow might change the mean.
       if (!(sums.left[i] > 1e-280 && sums.right[i] > 1e-280)) continue;
       table.points.push_back(sums.right[i] / sums.left[i]);
       table.mass.push_back(sums.left[i]);
@@ -402,7 +408,8 @@ AllocationTable allocation_table(const AllocatedGaussian& epoch, Side side,
   const AllocationTable one = OneStep(epoch.sigma, grid).table(side);
   AllocationTable table = one;
   double terms = 1.0;
-  // The steps' binary digits, from the second highest one.
+  // Makes the table of the sum of `steps` ratios by doubling. For each binary digit of the number
+  // of steps after the highest one, doubles the sum, and adds one ratio if the digit is 1.
   int digit = 63;
   while (((epoch.steps >> digit) & 1) == 0) --digit;
   while (digit-- > 0) {

@@ -37,8 +37,8 @@ double loss_allowed(std::size_t length) {
 struct ComposedLoss::Term {
   Term(PrivacyLoss loss_above, PrivacyLoss loss_below, bool one, std::uint64_t releases)
       : above(std::move(loss_above)), below(std::move(loss_below)), same(one), count(releases) {}
-  /// Upper and lower bound on the loss, with a coarse division into atoms, which is kept.
-  /// make_view() refines copies of them.
+  /// Upper and lower bound on the loss, divided into coarse atoms. make_view() refines copies of
+  /// them, and leaves these coarse.
   DiscretePld above, below;
   bool same;
   std::uint64_t count;
@@ -61,7 +61,9 @@ struct ComposedLoss::View {
 };
 
 ComposedLoss::ComposedLoss(std::vector<DistinctLoss> losses, Options options) : options_(options) {
-  // Many losses were grouped, which costs more accuracy than this. Each of them needs transforms.
+  // With many different losses the discretisation is 20 times as coarse, because each loss needs
+  // Fourier transforms. So many losses usually come from grouping similar releases, which costs
+  // more accuracy.
   if (losses.size() > few_terms && options_.interval == 0.0) options_.coarseness *= 20.0;
   terms_.reserve(losses.size());
   for (DistinctLoss& one : losses) {
@@ -83,7 +85,8 @@ Moments ComposedLoss::total_moments(double tilt) const {
     total.mean += n * each.mean;
     total.variance += n * each.variance;
   }
-  // A sum with almost no variance is resolved no finer than this.
+  // Lower limit on the variance, so that the resolution of a sum with almost no variance stays
+  // limited.
   total.variance = std::fmax(total.variance, 1e-8 * total.mean * total.mean);
   return total;
 }
@@ -104,11 +107,11 @@ double ComposedLoss::settle_tilt(double negligible, const Solve& solve) {
   return tilt;
 }
 
-/// Searches for a tilt by bisection between 1e-6 and 1e9: returns the one at which
-/// low_enough(moments, tilt), whether a tilt is not too large, changes from true to false. The
-/// result is at most about 40 divided by the standard deviation of the tilted loss, because larger
-/// tilts are never useful. moments_at(tilt): returns the moments of the loss under a tilt. Moments,
-/// LowEnough: types of the functions.
+/// Searches for a tilt between 1e-6 and 1e9 by bisection. low_enough(moments, tilt): returns
+/// whether the tilt is not too large; must change from true to false as the tilt increases. Returns
+/// the tilt at which it changes, but at most about 40 divided by the standard deviation of the
+/// tilted loss, because larger tilts are never useful. moments_at(tilt): returns the moments of the
+/// loss under a tilt. Moments, LowEnough: types of the functions.
 template <class Moments, class LowEnough>
 static double bisect_tilt(const Moments& moments_at, const LowEnough& low_enough) {
   double low = std::log(1e-6), high = std::log(1e9);
@@ -169,7 +172,8 @@ double ComposedLoss::negligible_for(double delta) const {
 /// tilt: the view's. span: width of the range of composed losses.
 double ComposedLoss::choose_interval(std::span<const TiltedAtoms> atoms, double tilt,
                                      double span) const {
-  // At the tilted mean, a change of K changes epsilon by that change over the tilt.
+  // K(tilt) = log E[e^(tilt L)], with L the composed loss. At the epsilon that is the tilted mean,
+  // an increase of K by x increases epsilon by x / tilt.
   double mean = 0.0;
   for (std::size_t i = 0; i < terms_.size(); ++i)
     mean += static_cast<double>(terms_[i].count) * atoms[i].at.mean;
@@ -177,10 +181,11 @@ double ComposedLoss::choose_interval(std::span<const TiltedAtoms> atoms, double 
   std::vector<AddedLogSum> by_term;
   by_term.reserve(terms_.size());
   for (const TiltedAtoms& one : atoms) by_term.emplace_back(one.atoms, tilt, one.at.log_sum);
-  // Returns how much rounding to this interval adds to epsilon, relative to it, or another number
-  // above `allowed` if it is more than that. What each loss adds is >= 0 except for rounding errors
-  // below 1e-12. So a term that has added twice as much as is allowed for all is not summed to its
-  // end.
+  // Returns how much rounding the losses to multiples of this interval adds to epsilon, as a
+  // fraction of epsilon. If the fraction is above `allowed`, the result may be any number above
+  // `allowed`. For speed, the sum over a term's atoms then ends as soon as it is twice the amount
+  // that is allowed for all terms. (The increase by each loss is >= 0, except for rounding errors
+  // below 1e-12.)
   const auto added = [&](double interval, double allowed) {
     double sum = 0.0;
     for (std::size_t i = 0; i < terms_.size(); ++i) {
@@ -215,7 +220,8 @@ std::unique_ptr<ComposedLoss::View> ComposedLoss::make_view(double tilt, double 
   view->negligible = negligible;
   double count = 0.0;
   for (const Term& one : terms_) count += static_cast<double>(one.count);
-  // The error added by the atoms is divided among the terms.
+  // Error that the atoms may add, as a fraction of each term's tilted variance. It grows with the
+  // number of terms.
   const double tolerance =
       fine * std::fmin(options_.coarseness * static_cast<double>(terms_.size()), 100.0);
   const double share = count <= 1000.0 ? 0.05 * options_.coarseness : 1.0;
@@ -344,9 +350,10 @@ PrivacyBound ComposedLoss::epsilon(double delta) {
   else if (at.top > 0.0 && at.above->delta(at.top) <= delta)
     found.epsilon = bisect(*at.above, delta, 0.0, at.top).second;
   found.epsilon_lower = lower_epsilon(at, found.epsilon, delta);
-  // If the loss has two regimes, such as the bulk and a rare large loss of a long allocated epoch,
-  // the losses near epsilon may have so little tilted probability that what the window leaves out
-  // is more. It is subtracted from a lower bound only.
+  // If the lower bound is loose, tries a wider range of losses. The loss may have two regimes, such
+  // as the bulk and a rare large loss of a long allocated epoch. The losses near epsilon may then
+  // have less tilted probability than the losses outside of the window, whose probability is
+  // subtracted from a lower bound.
   if (std::isfinite(found.epsilon) && options_.lower && options_.coarseness <= 1.0 &&
       found.epsilon_lower < (1.0 - kLooseGap) * found.epsilon)
     found.epsilon_lower = std::fmax(
@@ -388,7 +395,8 @@ PrivacyBound ComposedLoss::delta(double epsilon) {
 std::vector<double> ComposedLoss::curve(std::span<const double> epsilons, double least) {
   std::vector<double> deltas(epsilons.size(), terms_.empty() ? 0.0 : 1.0);
   if (terms_.empty()) return deltas;
-  // Tilts whose distances are a few standard deviations of the loss.
+  // Ratio of the deltas for which consecutive views are made. The means of their tilted losses are
+  // then a few standard deviations of the loss apart.
   constexpr double kRatio = 1000.0;
   if (curve_views_.empty()) {
     curve_views_.push_back(make_view(tilt_for_delta(0.02), negligible_for(1e-6), false));

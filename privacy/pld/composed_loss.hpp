@@ -70,9 +70,9 @@ class ComposedLoss {
   template <class Solve>
   double settle_tilt(double negligible, const Solve& solve);
   const View& view(double tilt, double negligible);
-  /// Returns a lower bound on epsilon at delta from one exponentially tilted distribution of the
-  /// losses; 0 if it has only upper bounds. epsilon: an upper bound on it, from the same
-  /// distribution.
+  /// Returns a lower bound on epsilon at delta from the view `at`, a distribution of the composed
+  /// loss under one exponential tilt; 0 if the view has only upper bounds. epsilon: an upper bound
+  /// on epsilon at delta, from the same view.
   static double lower_epsilon(const View& at, double epsilon, double delta);
   void forget_views(std::size_t max_views);
   /// Computes the distribution of the composed loss under exponential tilting by `tilt`, from which

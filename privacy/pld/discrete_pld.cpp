@@ -133,9 +133,8 @@ void DiscretePld::measure(Cell& cell) {
   const double low = cell.low.loss, high = cell.high.loss;
   if (!(cell.p > 0.0 && high > low)) return;
   cell.log_width_squared = 2.0 * std::log(high - low);
-  // Relative to the mass of the first distribution: q e^low is the mass times E[e^(low - L)].
-  // Computed with logarithms, because e^low may overflow. If q underflows, it carries no
-  // information, and all of the mass goes to the upper end.
+  // shrunk = q e^low / p, the mean of e^(low - L) over the cell, with L the loss. Computed with
+  // logarithms, because e^low may overflow. If q is 0 by underflow, all of p goes to the upper end.
   const double shrunk = cell.q > 0.0 ? std::exp(std::log(cell.q) - cell.log_p + low) : 0.0;
   cell.share = std::clamp((1.0 - shrunk) / -std::expm1(low - high), 0.0, 1.0);
 }
@@ -255,7 +254,9 @@ std::vector<Atom> DiscretePld::lower() const {
         atoms.push_back({std::fmin(low, high), weight * cell.p});
         continue;
       }
-      // Merged loss, minus the possible rounding error of the quotient of the tails.
+      // Loss of the merged outcomes, log(p / q), rounded down. p and q are differences of tails, so
+      // their rounding errors are proportional to the tails. If the error is too large, the loss is
+      // the lowest one of the cell.
       const double tails_p =
           std::fmin(std::fmin(cell.low.p_above, cell.high.p_below) + cell.p, 1.0);
       const double tails_q =

@@ -39,8 +39,8 @@ void Fft::forward(std::span<const double> values, std::span<Complex> spectrum) c
   std::vector<Complex>& packed = plan_->scratch;
   for (std::size_t i = 0; i < n; ++i) packed[i] = {values[2 * i], values[2 * i + 1]};
   plan_->half.transform(packed.data(), spectrum.data());
-  // Z = E + i O, with E and O the transforms of the numbers at even and odd indices: E and O are
-  // Z's Hermitian halves.
+  // `spectrum` is now Z = E + i O, where E and O are the transforms of the values at even and odd
+  // indices. E is the Hermitian part of Z (`even`), i O the anti-Hermitian one (`d`).
   const Complex z0 = spectrum[0];
   spectrum[0] = z0.real() + z0.imag();
   spectrum[n] = z0.real() - z0.imag();
@@ -60,7 +60,8 @@ void Fft::forward(std::span<const double> values, std::span<Complex> spectrum) c
 void Fft::inverse(std::span<Complex> spectrum, std::span<double> values) const {
   const std::size_t n = length_ / 2;
   const double first = spectrum[0].real(), last = spectrum[n].real();
-  // The same steps in reverse. The conjugate turns the inverse transform into a forward one.
+  // The steps of forward() in reverse order. The conjugates turn the inverse transform of half the
+  // length into a forward one.
   spectrum[0] = std::conj(Complex(first + last, first - last));
   for (std::size_t k = 1; 2 * k <= n; ++k) {
     const Complex a = spectrum[k], b = std::conj(spectrum[n - k]);

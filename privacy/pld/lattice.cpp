@@ -54,8 +54,9 @@ struct Rise {
 
 /// Computes the bend (Rise) of the hockey-stick curve, delta as a function of e^loss, within a cell
 /// between two lattice points, from the atoms inside the cell. Between atoms the curve is linear in
-/// e^loss, so the height of its chord above it is largest at one of the atoms. The atoms' losses,
-/// and q, their probabilities under the second distribution, are relative to the cell's left end.
+/// e^loss, so the height of its chord above it is largest at one of the atoms. For each atom the
+/// class stores e^loss - 1 (distance) and the probability under the second distribution (q), both
+/// with the loss at the cell's left end counted as 0.
 class CellRise {
  public:
   explicit CellRise(double interval) : width_(std::expm1(interval)) {}
@@ -106,8 +107,9 @@ std::vector<LatticeAtom> connect(std::span<const Atom> atoms, double offset, dou
   };
   for (const Atom& atom : atoms) {
     Split at = divider.split(atom.loss - offset);
-    // In the first cell, where the curve is at its least possible value, the tangent is compensated
-    // by the losses inside: those near its start are rounded down by less than that.
+    // For a lower bound, losses in the first half of the first cell are rounded down to its left
+    // end. There the curve has its least possible value. Rounding down lowers the curve by less
+    // than lowering the next point to the tangent (Rise::over_tangent) would.
     if (rises != nullptr && at.low == first && at.inside < 0.5 * interval) at.share = 0.0;
     if (at.low != cell) finish();
     cell = at.low;
@@ -180,11 +182,12 @@ Lattice lattice_below(const DiscretePld& pld, double interval, double negligible
     lowered[1] = std::fmax(rises[0].over_tangent, rise(1));
     rises[0].of_chord = 0.0;
   }
-  // A loss may end inside a cell with a large probability. The lowered points would then leave the
-  // region above 0 and above the line P - e^loss Q, in which curves lie. Instead the curve joins
-  // that line, or 0, at an atom that is high enough above it for the adjacent chord, and has no
-  // atoms beyond. Or it misses that by a negligible amount, which is subtracted from the
-  // probability.
+  // If the loss ends inside a cell with a large probability, the lowered points leave the region of
+  // valid curves: above 0, and above the line P - e^loss Q. So the curve is cut. It begins on the
+  // line at atom `begin`, ends at 0 at atom `end`, and has no atoms beyond. The curve at these two
+  // atoms must be higher above the line, or above 0, than the adjacent chord is above the curve. At
+  // `end` a height of up to `negligible` may be missing, which Lattice::infinite subtracts from the
+  // bound.
   const std::vector<double> height = heights(lattice, interval);
   const std::vector<double> over_line = heights_over_line(lattice, interval);
   std::size_t begin = 0, end = n - 1;
@@ -203,8 +206,8 @@ Lattice lattice_below(const DiscretePld& pld, double interval, double negligible
   const auto gap = [&](std::size_t i) {
     return static_cast<double>(lattice[i + 1].index - lattice[i].index) * interval;
   };
-  // Lowering changes the derivatives. The mass is the second difference in e^loss, times e^loss for
-  // the first distribution.
+  // Masses of the lowered curve. The probability of an atom under the second distribution is the
+  // second difference of the curve in e^loss; under the first, e^loss times that.
   for (std::size_t i = begin + 1; i < end; ++i)
     lattice[i].mass -= (lowered[i + 1] - lowered[i]) / std::expm1(gap(i)) -
                        (lowered[i] - lowered[i - 1]) / -std::expm1(-gap(i - 1));
@@ -215,9 +218,10 @@ Lattice lattice_below(const DiscretePld& pld, double interval, double negligible
                       -std::expm1(-gap(end - 1));
   Lattice result{.atoms = {}, .offset = offset, .infinite = lowered[end] - height[end]};
 
-  // Computes the lower convex hull: a negative atom is divided between its neighbours, like a
-  // positive one that is connected. That of the first atom can only move to the right, that of the
-  // last one to infinity.
+  // Removes atoms with negative mass, i.e. computes the lower convex hull of the curve. A negative
+  // mass is divided between the two neighbouring atoms in the way in which connect() divides a
+  // positive one. The negative mass of the first atom can only move to the right, that of the last
+  // atom to infinity.
   std::vector<LatticeAtom>& hull = result.atoms;
   hull.reserve(end + 1 - begin);
   double carried = 0.0;  // negative mass passed to the next atom
@@ -265,7 +269,8 @@ double AddedLogSum::at(double interval, double enough) const {
   double added = 0.0;
   for (std::size_t i = 0; i < atoms_.size() && !(added > enough); ++i) {
     const Split at = divider.split(atoms_[i].loss - offset_);
-    // (1 - share) e^(-tilt inside) + share e^(tilt (interval - inside)) - 1
+    // grown = (1 - share) e^(-tilt inside) + share e^(tilt (interval - inside)) - 1: relative
+    // change of the atom's tilted probability when it is divided between two lattice points.
     const double here = std::expm1(-tilt_ * at.inside);
     const double grown = here + at.share * whole * (1.0 + here);
     added += tilted_[i] * grown;

@@ -12,9 +12,9 @@ using Complex = std::complex<double>;
 constexpr double unit = 0.5 * std::numeric_limits<double>::epsilon();
 
 /// Probabilities of one release's losses after exponential tilting. The largest probability is
-/// stored apart, and the indices of the others are relative to it. Its Fourier transform is then a
-/// constant without rounding errors, so the error of the whole transform is relative to the
-/// Euclidean norm of the others.
+/// stored apart, and the indices of the others are relative to its index. The Fourier transform of
+/// the largest probability alone is then a constant without rounding errors. So the error of the
+/// whole transform is relative to the Euclidean norm of the other probabilities.
 struct Tilted {
   std::vector<LatticeAtom> atoms;  ///< all atoms except the largest
   double largest = 0.0;
@@ -262,7 +262,7 @@ void LatticeSum::sum_tails(std::size_t length, const Value& tilted) {
 
 double LatticeSum::delta(double epsilon) const {
   const double from = epsilon - offset_ + (above_ ? -shift_ : shift_);
-  // The first point above epsilon; the one at it has weight 0.
+  // Index in the window of the first point above epsilon. A point at epsilon itself has weight 0.
   const double point = std::floor(from / interval_) + 1.0 - static_cast<double>(first_);
   if (point < 0.0) return above_ ? 1.0 : 0.0;  // there is no bound below the window
   const auto last = static_cast<double>(sum_.size() - 1);
@@ -270,9 +270,10 @@ double LatticeSum::delta(double epsilon) const {
   const double x = (static_cast<double>(first_) + static_cast<double>(i)) * interval_;
   const double before = std::fmin(from - x, 0.0);
   const double tail = sum_[i], moved = std::exp(before) * sum_moved_[i];
-  // Untilting multiplies a point y by e^(-tilt (y - x)) (1 - e^(from - y)). The two numbers are the
-  // largest such weight and the sum of all. A point's value came down to here by up to 1 / (tilt
-  // interval) products.
+  // Undoing the tilt gives a point y the weight e^(-tilt (y - x)) (1 - e^(from - y)). at_from *
+  // peak: largest weight. weights: bound on the sum of all weights. rounding: bound on the rounding
+  // errors of `tail` and `moved`, which sum_tails() computed with up to `points` products and
+  // additions.
   const double at_from = std::exp(-tilt_ * before);
   const double peak =
       tilt_ > 0.0 ? std::exp(tilt_ * std::log(tilt_ / (1.0 + tilt_))) / (1.0 + tilt_) : 1.0;

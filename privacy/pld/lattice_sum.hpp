@@ -42,10 +42,10 @@ struct Window {
 ///     frequency, through the powers and products to the inverse;
 ///   - wrap-around of the cyclic convolution: ignored in an upper bound, which it only raises; a
 ///     bound on it is subtracted in a lower bound;
-///   - rounding of the tails: if a hockey-stick curve has an error of r P(L > l), that curve plus
-///     r e (1 + tilt) times itself, moved up by 1/(1 + tilt), lies above, because
-///     1 - e^(-1/(1+tilt)) is at least 1/(2 + tilt). That adds r e (2 + tilt) to the tilted mass of
-///     each release;
+///   - rounding of the tails: an error of r P(L > l) of a hockey-stick curve h(l) is at most
+///     r (2 + tilt) h(l - 1/(1 + tilt)), because 1 - e^(-1/(1+tilt)) is at least 1/(2 + tilt).
+///     Shifting losses by 1/(1 + tilt) multiplies their tilted mass by less than e. So the error
+///     adds at most r e (2 + tilt) to the tilted mass of each release;
 ///   - rounding of the losses: by shifting epsilon.
 class LatticeSum {
  public:

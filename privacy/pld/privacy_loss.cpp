@@ -24,7 +24,8 @@ double log_ratio(const ScalarMixture& mixture, double x, double inverse_variance
     largest = std::fmax(largest, exponent);
     if (c != 0.0 && largest < 700.0) excess += mixture.weights[i] * std::expm1(exponent);
   }
-  // The weights sum to 1. So nothing cancels relative to 1, unless little of the 1 is left.
+  // The weights sum to 1, so the ratio is 1 + excess. log1p() keeps the digits of a small excess.
+  // If the excess is near -1 the sum would cancel, so the terms are then added without the 1.
   if (largest < 700.0 && excess > -0.5) return std::log1p(excess);
   double sum = 0.0;
   for (std::size_t i = 0; i < mixture.centres.size(); ++i) {
@@ -124,8 +125,8 @@ class GaussianTails final : public LossTails {
 
 /// Privacy loss of q Lap(distance) + (1 - q) Lap(0) against Lap(0) (if an example is removed), or
 /// the reverse (if one is added). Lap(c) is Laplace noise around c. The parameter `depth` is the
-/// distance of the output from the centre where the loss is smallest, 0 to `distance`; beyond, it
-/// is constant.
+/// distance of the output from the centre where the loss is smallest, 0 to `distance`. The loss of
+/// outputs that are not between the two centres is that at the nearer centre.
 class LaplaceTails final : public LossTails {
  public:
   LaplaceTails(double q, double scale, double distance, Change change)

@@ -39,9 +39,10 @@ Reach Cumulants::reach(double tilt, double log_outside) const {
   }
   variance = std::fmax(variance, 1e-8 * reach.mean * reach.mean);
   reach.deviation = std::sqrt(variance);
-  // The Gaussian's best move is sqrt(2 log) / deviation. That of a skewed sum differs by some
-  // factor. If losses far below have almost no tilted probability, a move that leaves some tilt
-  // detects that.
+  // Each change of the tilt (move) gives a Chernoff bound. For a Gaussian sum the best move is
+  // sqrt(2 log_outside) / deviation; for a skewed sum it differs from that by some factor. If this
+  // move would make the tilt negative, moves that keep it positive are tried, too. They give the
+  // better bound if losses far below the mean have almost no tilted probability.
   const double usual = std::sqrt(2.0 * log_outside / std::fmax(variance, 1e-300));
   reach.below = reach.above = std::numeric_limits<double>::infinity();
   const auto try_move = [&](double move) {

@@ -40,7 +40,8 @@ Lowest lowest(std::span<const double> orders, const RdpAt& rdp, const Value& val
     const double found = value(order, known[k]);
     if (found < best.value) best = {found, order};
   };
-  // Integer orders are cheap, and bound the other orders.
+  // Visits integer orders first: their divergences are fast to compute, and are lower bounds on the
+  // divergences of larger orders, so that most other orders are skipped.
   for (const bool integers : {true, false})
     for (std::size_t k = 0; k < orders.size(); ++k)
       if ((std::trunc(orders[ascending[k]]) == orders[ascending[k]]) == integers) visit(k);

@@ -60,7 +60,8 @@ struct Dominating {
     const PoissonGaussian plain{.q = m.q, .sigma = m.sigma};
     std::vector<GaussianPair> pairs = dominating_pairs(plain, change, 1);
     if (full == 0.0) return pairs;
-    // Both probabilities are rounded up: their sum exceeds 1 by 1e-9 of the rarer case.
+    // Rounds both probabilities up: binomial_tail() rounds `full` up by at most 1e-9 of its value.
+    // The sum of both exceeds 1 by 2e-9 of `full`.
     pairs[0].probability = std::fmin(1.0, 1.0 - full * (1.0 - 2e-9));
     const double p_included = binomial_tail(m.n, m.q, m.max_batch + 1) *
                               (static_cast<double>(m.max_batch) / n) / (full * (1.0 - 1e-9));

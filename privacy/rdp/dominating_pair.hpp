@@ -28,8 +28,8 @@ struct GaussianPair {
 /// Returns pairs of one-dimensional Gaussian mixtures that dominate one release of a Gaussian
 /// mechanism for groups of up to k changes: every (epsilon, delta) that holds for them holds for
 /// the release, and they compose adaptively (Zhu, Dong, Wang 2022, arXiv:2106.08567, Theorem 10).
-/// If examples are added, `second` is the mixture; if they are removed, `first` is. The mixture's
-/// centres, with their weights:
+/// If examples are added, `second` is the mixture; if they are removed, `first` is. The other
+/// distribution of the pair is N(0, sigma^2). The mixture's centres, with their weights:
 ///
 /// Gaussian: k. Poisson samples: 0 .. k, distributed as Binomial(k, q) (Ganesh 2024,
 /// arXiv:2401.10294, Theorem 3.1). Fixed size: twice the number of marked ones among `batch`

@@ -24,8 +24,8 @@ double log_moment(double log_excess, double magnitude) {
 
 double log_gap(double c, double l) {
   if (std::fabs(l) * std::fmax(c, 1.0) < 0.5) {
-    // The two terms both begin with c l in their Taylor series, which would cancel; this sum leaves
-    // it out.
+    // The Taylor series of e^(c l) - 1 begins with c l, that of c (e^(-l) - 1) with -c l. These two
+    // terms would cancel, so the sum leaves them out.
     double power = c * l, mirrored = -l, sum = 0.0;
     for (int k = 2; k < 40; ++k) {
       power *= c * l / k;

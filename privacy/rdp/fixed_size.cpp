@@ -31,7 +31,7 @@ double log_moment_wang(double q, double sigma, std::uint64_t alpha) {
     double log_zeta = std::log(2.0) + x;
     if (i == 2) log_zeta = std::fmin(log_zeta, std::log(4.0) + log_expm1(x));
     sum.add(log_binomial + j * log_q + log_zeta);
-    // Every binomial has the roundings of the earlier ones.
+    // log_binomial is a sum of j logarithms, so the bound on its rounding errors grows with j.
     magnitude = std::fmax(magnitude, (j + 1.0) * log_binomial - j * log_q + x);
   }
   return log_moment(sum.value(), magnitude);
@@ -45,14 +45,16 @@ double divergence_wang(double q, double sigma, double alpha) {
   return log_a / (alpha - 1.0) * (1.0 + 8.0 * rounding);
 }
 
-/// Returns log A, where A is the moment of order alpha of a pair with the delta that subsampling
-/// gives, in both directions. Let P = N(1, sigma^2), Q = N(0, sigma^2), and x = 1 - q + q dP/dQ. At
-/// e^epsilon = t >= 1 subsampling has delta(t) = E_Q[max(x - t, 0)]. The moment is the integral of
-/// alpha (alpha - 1) t^(alpha - 2) delta(t); values t < 1 are mirrored to 1 / t. That gives
+/// Returns log A, where A is the moment of order alpha of a pair of distributions whose delta at
+/// every epsilon, in both directions, is that of the subsampled mechanism. Let P = N(1, sigma^2), Q
+/// = N(0, sigma^2), and x = 1 - q + q dP/dQ. At e^epsilon = t >= 1 subsampling has delta(t) =
+/// E_Q[max(x - t, 0)]. The moment is the integral of alpha (alpha - 1) t^(alpha - 2) delta(t);
+/// values t < 1 are mirrored to 1 / t. That gives
 ///   A - 1 = E_Q[(x^alpha - 1) (1 - x^(1 - alpha)); x > 1].
 /// x > 1 means z > 1/2, for z ~ Q. With z = 1/2 + sigma y and y = log(1 + e^s) the integral is over
-/// all real s. x has its zeros at Im y = +-pi sigma, y its own at Im s = +-pi. Returns nullopt if
-/// the numerical integral is not accurate.
+/// all real s. As a function of complex y, x is 0 at Im y = +-pi sigma. y is singular at Im s =
+/// +-pi. Both limit the strip in which the integrand is analytic. Returns nullopt if the numerical
+/// integral is not accurate.
 std::optional<double> log_moment_by_integral(double q, double sigma, double alpha) {
   constexpr double pi = std::numbers::pi, reach = 10.0;
   const double strip = std::fmin(pi * sigma, 2.5), offset = 0.5 / sigma;

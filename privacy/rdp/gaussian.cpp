@@ -49,9 +49,9 @@ double gaussian_delta(double mu, double epsilon) {
   if (mu == 0.0) return 0.0;
   const double a = epsilon / mu - 0.5 * mu, b = epsilon / mu + 0.5 * mu;
   const double first = upper_tail(a);
-  // e^epsilon times the tail beyond b. If that underflows, a lower bound: the density at a (which
-  // is e^epsilon times that at b) times the tail's lower bound b / (b^2 + 1), relative to the
-  // density.
+  // second: e^epsilon times the upper tail at b. For b >= 30 the tail may underflow, so a lower
+  // bound is used. The tail is at least b / (b^2 + 1) times the density at b, and e^epsilon times
+  // that density is the density at a.
   const double second =
       b < 30.0 ? std::exp(epsilon) * upper_tail(b)
                : std::exp(-0.5 * a * a) / std::sqrt(2.0 * std::numbers::pi) * b / (b * b + 1.0);

@@ -128,7 +128,7 @@ double rdp_of_pairs(std::span<const GaussianPair> pairs, double alpha) {
     const LogExcess excess = excess_of(pair, alpha);
     if (excess.value == infinity) return infinity;
     sum.add(std::log(pair.probability) + excess.value);
-    // The weights have as many rounding errors as there are weights.
+    // Each weight has a relative error of up to as many roundings as its mixture has weights.
     const double weights =
         alpha * static_cast<double>(pair.first.weights.size() + pair.second.weights.size());
     magnitude = std::fmax(magnitude, excess.magnitude + weights);

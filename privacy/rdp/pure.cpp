@@ -68,14 +68,14 @@ double rdp_pure(double epsilon, double alpha) {
   return std::fmin(rdp, loss * (1.0 + 4.0 * rounding));
 }
 
-// Two outcomes with losses t and t - e, with probabilities p and 1 - p under P. They are densities
-// (the likelihood ratios must average to 1) for p = (1 - e^(t-e)) / (1 - e^-e), which leaves A(t) =
-// p e^((alpha-1) t) + (1 - p) e^((alpha-1)(t-e)). In r = e^t this is r^(alpha-1) times a decreasing
-// line, greatest at (alpha-1) (1 - e^(-alpha e)) = alpha r (e^-e - e^(-alpha e)). There, with g(y)
-// = log(sinh(y) / y),
+// The worst case has two outcomes with losses t and t - e, which have probabilities p and 1 - p
+// under P. The likelihood ratios must average to 1, so p = (1 - e^(t-e)) / (1 - e^-e). That leaves
+// A(t) = p e^((alpha-1) t) + (1 - p) e^((alpha-1)(t-e)). As a function of r = e^t this is
+// r^(alpha-1) times a decreasing line, greatest at (alpha-1) (1 - e^(-alpha e)) = alpha r (e^-e -
+// e^(-alpha e)). There, with g(y) = log(sinh(y) / y),
 //   log A = alpha g(alpha e / 2) - (alpha - 1) g((alpha - 1) e / 2) - g(e / 2).
-// The error of its cancellation is added, and two simpler bounds are used if that makes it larger
-// than they are.
+// A bound on the rounding error of these subtractions is added. If the sum exceeds one of two
+// simpler bounds, alpha e^2 / 8 and e, the smaller of these two is returned.
 double rdp_bounded_range(double epsilon, double alpha) {
   check_order(alpha);
   check_loss(epsilon);

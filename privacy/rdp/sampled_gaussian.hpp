@@ -11,10 +11,10 @@ inline constexpr double largest_order = 1e6;
 /// finite, > 0; alpha in (1, largest_order], integer or fractional. +infinity if the value exceeds
 /// double. Throws std::invalid_argument outside those ranges.
 ///
-/// Source: Mironov, Talwar, Zhang 2019 (arXiv:1908.10530): the order of mixture and base that
-/// bounds both directions (Theorem 5), and for integer alpha the finite sum of section 3.3.
-/// Fractional alpha differs from the paper: the two alternating series of that section lose every
-/// digit if the divergence is small and do not converge if sigma is small. Here the same
+/// Source: Mironov, Talwar, Zhang 2019 (arXiv:1908.10530). By Theorem 5 the divergence of the
+/// mixture from the plain Gaussian bounds both directions. Integer alpha: the finite sum of section
+/// 3.3. Fractional alpha differs from the paper: the two alternating series of that section lose
+/// every digit if the divergence is small and do not converge if sigma is small. Here the same
 /// expectation is integrated as a positive function; see the comments in sampled_gaussian.cpp.
 double rdp_sampled_gaussian(double q, double sigma, double alpha);
 

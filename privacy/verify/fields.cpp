@@ -446,7 +446,7 @@ class Format {
     }
     for (const char* const name : {"allow_weak_privacy", "fresh_noise_allowed"})
       may(name, flag());  // compared with the settings
-    // Both or neither.
+    // The certificate must have both of these fields, or neither.
     const bool lost = has("keys_lost") || has("releases_repeated");
     must_if(lost, "keys_lost", whole());
     must_if(lost, "releases_repeated",

@@ -11,10 +11,10 @@ namespace cudp::verify {
 
 /// Checks the step sizes of method DP-AGD: a reference implementation of Lee and Kifer 2018,
 /// Algorithm 2, which computes them from the released noisy choices. A choice is an index into 20
-/// step sizes, evenly spaced from 0 to the largest. The last choice in an iteration is its step
-/// size; earlier choices in it are 0, and each of them shrinks the largest step size. After every
-/// 10 steps the largest becomes 1.1 times the largest of those 10. Directions are checked in
-/// optimizer.hpp.
+/// step sizes, evenly spaced from 0 to the largest. The last choice of an iteration is the index of
+/// its step size. Earlier choices of the iteration are 0, and each of them reduces the largest step
+/// size. After every 10 steps the largest becomes 1.1 times the largest of those 10. optimizer.hpp
+/// checks the directions of the steps.
 class LineSearch {
  public:
   /// Number of step sizes among which a choice is made.

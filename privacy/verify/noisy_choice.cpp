@@ -43,7 +43,8 @@ std::optional<std::vector<std::size_t>> gumbel_choices(const RandomWords& words,
     }
     const long double product = static_cast<long double>(epsilon) / sensitivity *
                                 (static_cast<long double>(scores[i]) - lowest);
-    // U is between m 2^-64 and (m + 1) 2^-64. `error` covers the rounding of the rate to double.
+    // U is between m 2^-64 and (m + 1) 2^-64. `error` also covers that the trainer rounds epsilon /
+    // sensitivity to double.
     const long double high = log_of_exponential(m);
     const long double low = log_of_exponential(m + 1);
     const long double error = 0x1p-50L * (1.0L + std::fabs(high) + product);

@@ -162,7 +162,8 @@ std::string follows_descent(const transcript::State& before, std::span<const Mea
     precision += weight;
   }
   double square = 0.0;
-  // Largest term, because the rounding error of terms that cancel is proportional to it.
+  // Largest absolute value of a term. If terms cancel, the rounding error is proportional to this
+  // value.
   double largest = 0.0;
   for (std::size_t j = 0; j < n; ++j) {
     for (const Measured& m : sums) largest = std::fmax(largest, std::fabs(m.values[j]));

@@ -73,7 +73,8 @@ class Reasons {
 
  private:
   void wrong(std::string what) { wrong_.push_back(std::move(what)); }
-  // What speaks against a release follows from method and settings, not from a field's presence.
+  // Reasons against a release. They follow from the method and the settings, not from the presence
+  // of a field in the certificate.
   bool is_weak_generator() const { return settings_.text("rng") == "philox"; }
   bool is_proved_for_real_numbers_only() const {
     if (c_.status == "refused") return false;  // neither objective nor choice was released
@@ -82,9 +83,10 @@ class Reasons {
   }
   bool states(const char* pointer) const { return json_.contains(Json::json_pointer(pointer)); }
 
-  /// Checks that `unsafe` names the file of initial weights if, and only if, the certificate states
-  /// that cudp trained it in a run that is not for release, or on data of this name with no
-  /// certificate beside it.
+  /// Checks the flags about the file of initial weights in `unsafe`, the certificate's field
+  /// unsafe_flags. There must be one if and only if the certificate's public_inputs state that cudp
+  /// trained the file in a run that is not for release, or on a data set with the same name as this
+  /// run's and with no certificate beside the file.
   void check_initial_weights(const Json& unsafe) {
     const Json inputs = json_.value("public_inputs", Json::array());
     const std::string training =
@@ -102,7 +104,8 @@ class Reasons {
         "' and no certificate is beside it: what it may show of those rows is not counted here";
     const std::string same =
         "cudp trained the file on '" + json_.at("dataset").get<std::string>() + kUnknown;
-    // Odd characters of a name are not stated as they are.
+    // The certificate may state the data set's name with some characters replaced. So the flag is
+    // allowed, but not required, if only the end of the text is equal.
     expect_flag(kOfTheSameName, training == same, training.ends_with(kUnknown));
   }
 
@@ -122,7 +125,7 @@ class Reasons {
         wrong("not_for_release: expected " + text + ", found " + found);
     };
     if (seeded) {
-      // Certificates of earlier versions have the other text.
+      // Certificates of earlier versions of the program have the text kEarlier.
       constexpr const char* kEarlier = "seed: whoever knows or guesses it can subtract the noise";
       const bool is_earlier = next < reasons.size() && reasons[next] == Json(kEarlier);
       expect_reason(is_earlier ? kEarlier : "seed: anyone who guesses it can subtract the noise",
@@ -171,7 +174,8 @@ class Reasons {
     static const std::string kLine = "a row is a line of the table, and one example adds one line";
     static const std::string kRefused =
         ": a training on a file with another is refused, and that is not counted";
-    // For an array, or for images, whose bytes are always finite.
+    // Assumption about the values of an array (`finite`), or of images (`of_images`). The pixels of
+    // images are bytes, and so always finite.
     const bool target = settings_.has("target-bounds") && !settings_.text("target-bounds").empty();
     const std::string finite = (target ? "every feature and every target is finite"
                                        : "every feature is finite and every label a class") +

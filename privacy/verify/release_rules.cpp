@@ -171,7 +171,7 @@ class Rules {
     expect_close("quantile's count_noise_std", c_.sigma / (2.0 * std::sqrt(share)),
                  q.count_noise_std);
     const double last = json_.at("quantile").at("C_last").get<double>();
-    // The tolerance is for C_last, which is a float.
+    // The tolerance covers the rounding of C_last to float.
     expect(last >= q.min_clip_norm * (1.0 - 1e-6) && last <= q.max_clip_norm * (1.0 + 1e-6),
            "quantile's C_last, from C_least to C_most", q.min_clip_norm, last);
   }
@@ -271,7 +271,8 @@ class Rules {
 
   void check_noise_over_time(double min, double max) {
     const bool stated = json_.contains("noise_over_time");
-    // A run under a fresh key may end before its last planned steps, whose noise is stated too.
+    // If steps were repeated with a new random key, the budget may end before the last planned
+    // steps. noise_over_time covers the noise of these steps, too.
     const bool may_be_cut = c_.repeated > 0;
     if (stated != (min != max) && !(stated && may_be_cut)) {
       wrong_.emplace_back("noise_over_time: expected if and only if steps differ in noise");

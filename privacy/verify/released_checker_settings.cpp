@@ -26,7 +26,7 @@ void ReleasedChecker::check_settings() {
   Statement& s = begin("settings");
   s.found = "config.toml, method " + c_.method;
   using Pair = std::pair<const char*, const char*>;
-  // Which settings the certificate states follows from the method and the status.
+  // The method and the status determine which settings the certificate must state.
   std::vector<Pair> texts = {{"method", "/method"}, {"rng", "/rng"}, {"precision", "/precision"}};
   std::vector<Pair> numbers;
   if (is_engine()) texts.emplace_back("clipping", "/clipping");

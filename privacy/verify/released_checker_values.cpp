@@ -159,7 +159,8 @@ void ReleasedChecker::take_totals(std::vector<privacy::NoisyValue>& rows, std::u
 }
 
 void ReleasedChecker::check_names() {
-  // Name, and number of values; 0 if the number depends on the model.
+  // Names of the values that the method may release, and how many values each release has; 0 if
+  // that number depends on the model.
   std::vector<std::pair<std::string, std::uint64_t>> known;
   if (c_.size_noise > 0.0) known.emplace_back(kSizeName, 1);
   if (c_.feature_noise > 0.0)

@@ -22,14 +22,15 @@ static_assert(LDBL_MANT_DIG >= 64, "the bounds below are for at least 64 bits");
 ///
 /// Error bounds in long double, with e = 2^-63, one unit in the last place of 1. A rounding has a
 /// relative error of at most e / 2. logl, cosl and sinl have at most 2 units in the last place
-/// (glibc's manual states 1), so 2 e relative; sqrtl has one rounding. All bounds in the code are
-/// at least twice the total of these errors. u and t are the uniforms U1 and U2 from their first 64
-/// bits, L = -2 ln U1 = r^2, and x the result before rounding.
-///   u, t  the first 64 bits plus half of the next: 2^-65, and one rounding, 2^-64
-///   L     2 d / (u - d) with d = 2^-63 >= |u - U1|, and 4 e L
-///   c     cos 2 pi U2: 2 pi 2^-63 and two roundings of less than 2^-61 each for 2 pi t, 2 e for
-///         the cosine; less than 2^-58 in total
-///   x     s r c: 4 e relative for r and the two products. x + 1/2 < 2^46: 2^-18.
+/// (glibc's manual states 1), so 2 e relative; sqrtl has one rounding. u and t are the uniforms U1
+/// and U2 from their first 64 bits, L = -2 ln U1 = r^2, and x the result before rounding. Their
+/// errors are at most the sum of:
+///   u, t  2^-65, because half a unit replaces the bits after the first 64; one rounding, 2^-64
+///   L     2 d / (u - d) with d = 2^-63 >= |u - U1|, the effect of u's error; 4 e L
+///   c     2 pi 2^-63, the effect of t's error on cos 2 pi U2; two roundings of 2 pi t, each less
+///         than 2^-61; 2 e for the cosine; together less than 2^-58
+///   x     4 e relative for r and the two products of s r c; 2^-18 for x + 1/2, which is < 2^46
+/// All bounds in the code are at least twice these sums.
 std::optional<std::int64_t> nearest(long double s, long double r_low, long double r_high,
                                     long double c) {
   constexpr long double kCircle = 0x1p-58L;

@@ -32,7 +32,8 @@ constexpr double kNearly = 1e-9;
 /// norms of an epoch of which no step was made yet.
 std::vector<privacy::Release> releases_until(const StatedNumbers& c, std::uint64_t step) {
   std::vector<privacy::Release> done = c.plan_releases();
-  // Releases after the step; one pays for several steps if examples are allocated to them.
+  // Number of the releases by steps that follow `step`. Under random allocation one release covers
+  // all steps of an epoch.
   const std::uint64_t each = c.steps_of_release();
   const std::uint64_t all = (c.steps + each - 1) / each;
   std::uint64_t ahead = all - std::min((step + each - 1) / each, all);
@@ -170,15 +171,18 @@ class Rows {
                    .epsilon +
                (c_.split ? c_.split->count_epsilon : 0.0);
       };
-      // Steps that were paid for again count from then on, so a line's epsilon may be larger than
-      // this.
+      // If the random key was lost, repeated steps were charged again, and count from then on. A
+      // line's epsilon may then be larger than `epsilon`.
       std::vector<privacy::Release> done = releases_until(c_, row.step);
-      // An epoch of DPIS may have begun at this line, or not, even if it never had a step.
+      // When the line was written, the noisy sums of norms of the next DPIS epoch may have been
+      // released already, even if the run made no step of that epoch. So the sums at the end of the
+      // list are removed. Below, epsilon with one or two of them is accepted, too.
       const bool has_totals = c_.norm_total_noise > 0.0;
       while (has_totals && !done.empty() && is_epoch_total(c_, done.back().mechanism))
         done.pop_back();
       double epsilon = epsilon_of(done);
-      // Renyi divergences give the smallest bound at the end, but perhaps not at every line.
+      // Each line states the smallest bound. That is the one by Renyi divergences at the end of the
+      // run (options.kind), but perhaps another one at this line.
       if (options.kind == privacy::AccountantKind::rdp && !c_.order_fixed &&
           !(std::fabs(row.epsilon - epsilon) <= kNearly * epsilon)) {
         options.kind = privacy::AccountantKind::best;
@@ -198,8 +202,9 @@ class Rows {
         bounds_.on_rows(static_cast<double>(&row - rows_.data() + 1) /
                         static_cast<double>(rows_.size()));
     }
-    // After a lost key all of the budget counts as spent. With a filter of a fixed order, which may
-    // admit no further step, the last line may be from before the loss.
+    // After a lost key the whole budget counts as spent, so the last line must state it. A filter
+    // with a fixed order may admit no step after the loss; the last line is then from before the
+    // loss, and may state less.
     const bool budget = c_.keys_lost.value_or(0) > 0 && !c_.order_fixed;
     check_between(rows_.back(), budget ? c_.training_epsilon : 0.0, c_.training_epsilon);
   }
@@ -232,13 +237,14 @@ class Rows {
     }
     if (!gradients.empty())
       std::erase_if(gradients, [limit = gradients.front() * (1.0 - kNearly)](double cost) {
-        // Gradients that were measured again, with a smaller share of the budget.
+        // Removes gradients that were measured again, with a smaller share of the budget.
         return cost < limit;
       });
     std::ranges::sort(gradients);
     std::ranges::sort(selections);
     std::ranges::sort(larger_selections);
-    // The filter uses a little less of delta, which makes epsilon a little larger.
+    // Returns the epsilon that a line states if `rho` is spent. For the upper bound, delta is a
+    // little smaller, as in the run's filter, which makes epsilon a little larger.
     const auto epsilon_of = [&](double rho, double delta) {
       return std::fmin(c_.training_epsilon, privacy::epsilon_from_zcdp(rho, delta));
     };

@@ -23,8 +23,9 @@ std::optional<std::uint64_t> RunChecker::number_of(const transcript::Release& r)
   if (is_method("dp-agd") && (r.stream == kNoise || r.stream == kSelection)) return r.step;
   if (!kinds_.engine) return std::nullopt;
   const std::uint64_t width = steps_per_epoch_ + totals_an_epoch_;
-  // An epoch of DPIS may restart in its middle under a fresh key. Its noisy sums of norms then have
-  // the indices directly before the step's.
+  // If a run of DPIS resumes within an epoch with a new random key, it releases the epoch's noisy
+  // sums of norms again. They then have the indices directly before that of the first step it
+  // repeats.
   const bool is_restarted = begin_->step / steps_per_epoch_ == r.step;
   const std::uint64_t total = r.step * width + (is_restarted ? begin_->step % steps_per_epoch_ : 0);
   if (r.stream == kNormTotal) return total;

@@ -141,8 +141,8 @@ void RunChecker::check_host_sum(const transcript::Release& r, const privacy::Mec
       const double size = std::fmax(1.0, std::round(r.values.at(0)));
       expect(size == c.size, "noise", at(r) + ", certificate's noisy size", size, c.size);
       const double count = static_cast<double>(r.sums.at(0)) * r.grid;
-      // The number of held-out examples is not in the transcript, so the number of examples may be
-      // smaller.
+      // With held-out rows, the count may be smaller than begin_->examples: the number of held-out
+      // examples is not in the transcript.
       expect(certificate_.holdout ? count <= examples : count == examples, "sensitivity",
              at(r) + ", a count", examples, count);
       return;
@@ -157,8 +157,10 @@ void RunChecker::check_host_sum(const transcript::Release& r, const privacy::Mec
       states(c.feature_noise, 1.0);
       break;
     case kCovariance:
-      // The diagonal (step 0) and the numbers off it. Of two equal numbers one is released, with
-      // noise and sensitivity scaled so that both parts together are one Gaussian release.
+      // The covariance matrix is released in two parts: its diagonal (step 0), and the numbers off
+      // the diagonal. The matrix is symmetric, so only one of each two equal numbers is released.
+      // Their noise and sensitivity are scaled such that both parts together are one Gaussian
+      // release.
       if (r.step == 0)
         states(c.feature_noise, 1.0);
       else

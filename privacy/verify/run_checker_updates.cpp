@@ -75,7 +75,7 @@ void RunChecker::check_divisor(const transcript::Update& u,
   const bool is_plain = u.inverse_batch == static_cast<double>(plain);
   bool normalised = false;
   if (c.quantile && sum) {
-    // If steps are in units of C, 1 / b is divided by C.
+    // With the setting quantile-normalise, inverse_batch is divided by the clipping norm.
     const double clip = sum->noise_std / c.quantile->gradient_noise_multiplier / rounding();
     normalised = std::fabs(u.inverse_batch * clip / static_cast<double>(plain) - 1.0) < 1e-6;
   }

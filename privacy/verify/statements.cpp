@@ -96,8 +96,8 @@ class Statements {
     for (const auto& [mechanism, unused] : all) {
       const std::uint64_t says = stated.contains(mechanism) ? stated.at(mechanism) : 0;
       const std::uint64_t has = charged.contains(mechanism) ? charged.at(mechanism) : 0;
-      // The certificate of an unfinished run states its plan: at least what was charged so far, or
-      // with a filter at most that.
+      // The certificate of an unfinished run states its plan, which has at least the releases
+      // charged so far. With a filter it states at most those charged so far.
       const bool fits = !planned                   ? says == has
                         : charges_.ledger.budget() ? says <= has
                                                    : says >= has;
@@ -140,7 +140,9 @@ class Statements {
                        found);
     };
     constexpr double kDown = 1.0 - 0x1p-52;
-    // A tuning divides its own budget, and all of its trainings use one number: tuning.cpp.
+    // A tuning divides its own budget, and one noisy number of examples serves all of its
+    // trainings. So the parts are not 4 % and 10 % of this training's budget. tuning.cpp checks
+    // them against the tuning's budget.
     if (c_.tuning && c_.tuning->count) {
       part("after_size_release epsilon, the rest", (s.epsilon - s.count_epsilon) * kDown,
            s.training_epsilon);
@@ -205,8 +207,8 @@ class Statements {
   void check_holdout() {
     if (!c_.holdout) return;
     const auto& h = *c_.holdout;
-    // A group may have units in both parts, so that a table of the training alone would be too
-    // small.
+    // A group of units may have some that were trained on and some that were held out. The epsilons
+    // of a table for the training alone would then be too small.
     if (c_.bounds_groups)
       findings_.add("epsilon",
                     "certificate's groups: expected no bounds with held-out rows, found some");

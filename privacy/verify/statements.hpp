@@ -19,9 +19,9 @@ double rate_of(const privacy::Mechanism& mechanism);
 /// start of an epoch.
 bool is_epoch_total(const StatedNumbers& certificate, const privacy::Mechanism& mechanism);
 
-/// Returns the grid of an engine's sums: the power of two of which sums of vectors with L2 norm up
-/// to max_norm are integer multiples. (An engine is the code that computes gradients, on a CPU or a
-/// GPU.)
+/// Returns the grid of an engine's sums, a power of two: sums of vectors with L2 norm up to
+/// max_norm are integer multiples of it. (An engine is the code that computes gradients, on a CPU
+/// or a GPU.)
 inline double engine_grid(double max_norm) { return std::ldexp(1.0, std::ilogb(max_norm) - 20); }
 
 /// Returns the accountant's options with which to recompute a run's epsilon. The accountant is the

@@ -11,8 +11,8 @@ std::string at(std::uint64_t step) { return "step " + std::to_string(step); }
 
 }  // namespace
 
-/// Checks the constants of an update: the optimizer's, its bias corrections, the weight average's
-/// and the learning rate.
+/// Checks the constants of an update: those of the optimizer and of the weight average, the bias
+/// corrections and the learning rate.
 void StepNumbers::check(const transcript::Update& u, const transcript::Release* released) {
   const auto same = [&](const transcript::Update& a) {
     return std::tuple(a.optimizer, a.momentum, a.beta1, a.beta2, a.epsilon, a.weight_decay);

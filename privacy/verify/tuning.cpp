@@ -122,7 +122,8 @@ std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers&
       expected != tuning.grid_checksum)
     wrong.push_back("tuning.grid_checksum: expected " + expected + " of the grid, found " +
                     tuning.grid_checksum);
-  // A stated training may include its score: a unit is in one of the two.
+  // No separate costs of scores are required if every part is a StatedRun that is large enough for
+  // the score, too: each unit of privacy is either trained on or held out.
   const bool held_out = c.holdout && c.holdout->releases > 0;
   const bool has_scores = std::ranges::any_of(tuning.parts, &Tuning::Part::of_score);
   const bool scored =
@@ -167,7 +168,8 @@ std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers&
       wrong.push_back("tuning.expected_trainings: expected " + number(stopping.mean()) +
                       ", found " + number(tuning.mean));
     const privacy::SelectionEpsilon bound = bounds.selection(tuning, c.delta, c.max_rows);
-    // If the number of examples has a part, epsilon is that which was divided before.
+    // If the noisy number of examples has its own part of the budget, the selection's bound must be
+    // within the other part. Otherwise the certificate's epsilon is the selection's bound.
     if (tuning.count ? !(bound.epsilon <= tuning.count->training_epsilon * (1.0 + kSameEpsilon))
                      : !(std::fabs(c.epsilon - bound.epsilon) <= kSameEpsilon * bound.epsilon))
       wrong.push_back("certificate's epsilon, of the whole selection: expected " +

@@ -14,7 +14,7 @@
 namespace cudp {
 namespace {
 
-/// Minimum of the noise's standard deviation in steps of the grid that noise_grid() chooses.
+/// Minimum of noise_std / grid for the grids that noise_grid() chooses.
 constexpr double kMinS = 0x1p20;
 constexpr std::size_t kAtOnce = 1 << 16;  // numbers drawn in one call; a multiple of 128
 

@@ -104,7 +104,8 @@ class Gate {
 
   /// Releases d sums S with noise: returns R = S + g K, [d], where g is the grid and K the noise in
   /// multiples of g. sums: S / g, integers. S / g + K is computed modulo 2^64 in two's complement,
-  /// multiplied by g and rounded to double; both are post-processing of R.
+  /// multiplied by g and rounded to double. The reduction and the rounding are post-processing of
+  /// R.
   ///
   /// Throws std::invalid_argument if g is not a power of two, if noise_std / g is not in [2^16,
   /// 2^40], if the sensitivity is not positive, or if there are no sums. Throws std::logic_error if
@@ -121,9 +122,10 @@ class Gate {
 
   /// Releases one sum S whose value only the engine has (code that computes training steps on a
   /// device). S is a multiple of the grid g. Returns the noise K, in multiples of g: the engine
-  /// computes S / g + K modulo 2^64, and must let nothing else about S leave it. Throws what
-  /// release() throws, e.g. std::logic_error if the privacy budget refuses; also if the gate has a
-  /// release observer, because the released value could not be passed to it.
+  /// computes S / g + K modulo 2^64, and must output nothing else that depends on S. Throws the
+  /// exceptions of release(), e.g. std::logic_error if the privacy budget refuses. Also throws
+  /// std::logic_error if the gate has a release observer, because the released value could not be
+  /// passed to it.
   std::int64_t draw_noise(const GaussianRelease& release);
 
   /// Charges a release to the privacy budget. Returns whether the budget allows it. release() also

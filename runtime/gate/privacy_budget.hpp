@@ -42,8 +42,8 @@ class PrivacyBudget : public ReleaseAuthority {
 
   /// Returns whether a release may be made, and charges it if necessary. For a release without an
   /// index there must be a charge for the same mechanism in the ledger that no earlier release has
-  /// used. After fresh_key() there is none, because it is unknown which charges were used with the
-  /// old key.
+  /// used. After fresh_key() no release without an index is admitted, because it is unknown which
+  /// charges were used with the old key.
   bool admit(const Charge& charge) override;
   /// Charges the release with this index, unless it was charged with the current random key before.
   /// Returns true if the release may be made; the charge is then in the ledger on disk. Returns

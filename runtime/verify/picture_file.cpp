@@ -45,7 +45,7 @@ std::optional<std::uint64_t> size_of_pixels(std::string_view header) {
   if (colour >= kChannels.size() || kChannels[colour] == 0 || depth == 0 || depth > 16)
     return std::nullopt;
   if (width == 0 || height == 0 || width > kMaxSide || height > kMaxSide) return std::nullopt;
-  // Compression, filter and interlacing: the standard's first ones.
+  // Requires compression method 0, filter method 0 and no interlacing.
   if (header[10] != 0 || header[11] != 0 || header[12] != 0) return std::nullopt;
   return height * (1 + (width * kChannels[colour] * depth + 7) / 8);
 }

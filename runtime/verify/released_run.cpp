@@ -184,9 +184,9 @@ void check_sensitivity(const Network& network, const verify::StatedNumbers& c,
                       privacy::number(c.sensitivity));
 }
 
-/// Checks that the certificate states it if a setting allowed private rows to determine the
-/// vocabulary or the bounds of arrays. (Whether rows completed the schema of a table cannot be seen
-/// in the schema.)
+/// Checks the certificate's unsafe_flags: there must be a flag if a setting allowed private rows to
+/// determine the vocabulary or the bounds of arrays. Does not check whether rows completed the
+/// schema of a table, which cannot be seen in the schema.
 void check_private_inputs(bool has_words, const verify::Settings& settings,
                           const nlohmann::json& certificate, verify::Statement& s) {
   const auto set = [&](const char* key) {
@@ -201,7 +201,7 @@ void check_private_inputs(bool has_words, const verify::Settings& settings,
   if (has_words && !set("vocabulary").empty() && set("vocabulary-is-public") != "true")
     expect_flag("vocabulary not declared public",
                 "the settings name a vocabulary without vocabulary-is-public");
-  // The built-in sentences have words of their own.
+  // The built-in data set `sentences` has a vocabulary of its own.
   const bool is_listed = !set("vocabulary").empty() || !set("embedding").empty();
   if (has_words && !is_listed && set("dataset") != "sentences")
     expect_flag("vocabulary counted from private text", "the settings name no list of words");
@@ -473,7 +473,7 @@ ReleasedRun open_released_run(const fs::path& folder) {
   } catch (const std::invalid_argument& e) {
     throw InputError((run.release / "privacy.json").string() + ": " + e.what());
   }
-  // A tuning that has not ended has a certificate alone.
+  // The release folder of a tuning that has not ended has a certificate, but no config.toml.
   if (run.status != "not finished" || fs::exists(run.release / "config.toml", ignored))
     run.evidence.settings = read_input(run.release / "config.toml");
   if (fs::is_regular_file(run.release / RunFolder::kMetrics, ignored))

@@ -23,7 +23,7 @@ struct ReleasedRun {
   std::filesystem::path model() const { return release / "model.safetensors"; }
 };
 
-/// Reads the files of a run's folder or release folder. Throws InputError if `folder` is not one,
+/// Reads the files of a run's folder or release folder. Throws InputError if `folder` is neither,
 /// if the run is one of the trainings inside a tuning (`cudp tune`), if it has no privacy, or if a
 /// file cannot be read.
 ReleasedRun open_released_run(const std::filesystem::path& folder);

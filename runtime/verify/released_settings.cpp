@@ -43,10 +43,11 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Checks a settings file that another build of the program wrote. Returns an error message for the
-/// first line of `found`, the file, that is not in `written`, the lines that this program writes
-/// for the same settings; "" if there is none. Lines may be missing in the file, because settings
-/// differ between versions, but none may occur more often.
+/// Checks a settings file that another build of the program wrote. found: text of the file.
+/// written: text that this program writes for the same settings. Returns an error message for the
+/// first line of `found` that is not in `written`; "" if there is none. Lines may be missing in
+/// `found`, because settings differ between versions, but none may occur more often than in
+/// `written`.
 std::string unknown_line(const std::string& written, const std::string& found) {
   std::vector<std::string> known = lines_of(written);
   for (const std::string& line : lines_of(found)) {

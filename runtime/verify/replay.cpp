@@ -129,9 +129,9 @@ std::string value_at(const Json& certificate, const std::string& pointer) {
   return text;
 }
 
-/// For the replay of the released training of a tuning: makes it divide its budget as that training
-/// did, in which the noisy number of examples had a part of the tuning's budget. Does nothing for
-/// other runs.
+/// Prepares the replay of a tuning's released training, in which one noisy number of examples has a
+/// part of the tuning's budget: makes the replay divide its budget in the same way. Does nothing
+/// for other runs.
 void share_count(const privacy::Certificate& stated, TrainConfig& config) {
   if (!stated.tuning || !stated.tuning->count) return;
   config.of<KeysInUse>().count =
@@ -159,7 +159,8 @@ std::vector<std::string> certificate_differences(const std::string& run,
   // Report pages contain nothing that is not in the certificate.
   a.erase("pages");
   b.erase("pages");
-  // What forbids a release may follow from what is beside the file of initial weights.
+  // Removes the flags about initial weights. They depend on files beside the file of weights, e.g.
+  // its certificate, which the replay may not find.
   for (Json* const c : {&a, &b}) {
     if (!c->contains("unsafe_flags") || !(*c)["unsafe_flags"].is_array()) continue;
     Json& flags = (*c)["unsafe_flags"];
@@ -170,8 +171,10 @@ std::vector<std::string> certificate_differences(const std::string& run,
                                }),
                 flags.end());
   }
-  // These differ in every replay: its seed, another build, a clipping norm that follows from noise;
-  // and what is beside the file of initial weights, whose digest must be the same.
+  // Fields that may differ in every replay: those that follow from its seed or its build, the last
+  // clipping norm, which depends on noise, and the description of the training that made the
+  // initial weights, which depends on files beside them. The SHA-256 of the weights must be the
+  // same.
   std::set<std::string> allowed = {"/seeded",
                                    "/not_for_release",
                                    "/for_release",
@@ -218,10 +221,11 @@ std::vector<std::string> certificate_differences(const std::string& run,
            "/candidates",
            "/filter",
            "/feature_release/sigma"});
-  // What these methods do depends on earlier noisy releases.
+  // In these methods the number of steps, and what they release, depends on earlier noisy releases.
   if (method == "dp-agd" || method == "dpis")
     allow({"/steps", "/releases", "/noisy_values", "/filter/rho_spent", "/epsilon_lower"});
-  // The run repeated steps with a new random key, and charged them again.
+  // The run has more steps than planned, because it repeated some with a new random key and charged
+  // them again.
   if (a.value("steps", 0.0) > a.value("steps_planned", 0.0) && a.contains("steps_planned"))
     allow({"/steps", "/releases", "/noisy_values", "/epsilon", "/training_epsilon",
            "/epsilon_lower", "/groups"});
@@ -259,7 +263,8 @@ ReplayVerdict replay_run(const ReleasedRun& run, const ReplaySettings& settings,
   find_model(config, run, settings.folder);
 
   const bool size_is_private = !stated.size.is_public();
-  // Lines of the training tell its noisy number of examples, whose noise follows from the seed.
+  // The training's messages contain its noisy number of examples. The noise follows from the seed,
+  // so they would reveal the exact number.
   Reporter silent(Reporter::Silent{});
   if (size_is_private)
     reporter.info(
@@ -280,7 +285,7 @@ ReplayVerdict replay_run(const ReleasedRun& run, const ReplaySettings& settings,
     const RunFolder ended(config.out);
     std::error_code none;
     if (!size_is_private || !fs::exists(ended.certificate(), none)) throw;
-    // The message may have the number.
+    // The message of `e` may contain the noisy number of examples, so it is not shown.
     if (e.code() == Exit::again) throw Error("the replay was interrupted", e.code());
     const Json certificate = Json::parse(read_file(ended.certificate()), nullptr, false);
     if (certificate.is_object() && certificate.value("status", "") == "refused")

@@ -15,9 +15,9 @@ namespace cudp {
 struct ReplaySettings {
   std::filesystem::path folder;  ///< folder for the files of the replay; must not exist
   std::string data_dir;  ///< folder in which the data files of the run's settings are searched
-  std::string dataset;   ///< data set to use instead of that in the settings; empty: that one
-  std::string schema;    ///< schema to use instead of that in the settings; empty: that one
-  std::string device;    ///< device to use instead of that in the settings; empty: that one
+  std::string dataset;   ///< data set to use; empty: that in the run's settings
+  std::string schema;    ///< schema to use; empty: that in the run's settings
+  std::string device;    ///< device to use; empty: that in the run's settings
   std::optional<std::int64_t> seed;  ///< seed of the replay; nullopt: a random one
   std::int64_t threads = 0;
 };
