@@ -76,7 +76,8 @@ Numeric ColumnFacts::dates() const {
   n.date_format = format;
   n.min = days.min;
   n.max = days.max > days.min ? days.max : days.min + 1.0;
-  // Rounds the mean to a value that the format can express; the format may have no time of day.
+  // Rounds the mean to a date that the format can express, e.g. to a whole day if the format has no
+  // time.
   if (missing_ > 0) n.fill = parse_date(format_date(days.mean(), format), format);
   return n;
 }

@@ -10,9 +10,9 @@
 namespace cudp {
 
 /// Memory for arrays with one element per row of a data set. If the features of the data set are in
-/// a file, large arrays are in memory-mapped files on the same disk, so that they take no memory
-/// that the operating system could not free by writing it to the disk. These files have no name,
-/// and only their owner can read them.
+/// a file, large arrays are in memory-mapped files on the same disk. The operating system can then
+/// free the arrays' memory by writing it to the disk. These files have no name, and only their
+/// owner can read them.
 class RowMemory {
  public:
   /// Makes an object that allocates in memory of this process, never in files.

@@ -139,7 +139,8 @@ RowFile::RowFile(std::string name, FileDescriptor file, std::uint64_t first_byte
   mapped_ = mapped;
   mapped_bytes_ = end;
   stays_in_memory_ = end < available_memory();
-  // Drawn rows are far apart: reading the pages around each would read the whole file.
+  // Batches are drawn at random, so their rows are far apart. Without MADV_RANDOM the system would
+  // also read the pages around each row, and so the whole file.
   ::madvise(mapped_, mapped_bytes_, MADV_RANDOM);
 }
 
@@ -175,7 +176,8 @@ void RowFile::copy(std::span<const std::uint32_t> rows, std::uint8_t* to) const 
   if (rows.empty()) return;
   ensure(*std::ranges::max_element(rows) < rows_, "a row that the file does not have");
   const auto* const first = static_cast<const std::uint8_t*>(mapped_) + first_byte_;
-  // Behind the end of a file, the rest of its last page reads as zeros.
+  // If the file was cut short, the rest of its last page reads as zeros, without an error. So its
+  // size is checked after the copy.
   if (!copy_mapped(first, row_bytes_, rows, to) || !has_all_rows()) refuse();
 }
 

@@ -24,8 +24,8 @@ constexpr std::size_t kPage = RowPass::kDirectPage;
 
 /// Number of blocks of the file that are read at the same time.
 constexpr std::size_t kBlocks = 8;
-/// Number of blocks that threads use at the same time, if the rows have a second use. The other
-/// blocks are being read meanwhile.
+/// Number of blocks whose rows are passed to pass.use at the same time, by several threads, if
+/// pass.use is set. The other blocks are read meanwhile.
 constexpr std::size_t kUsedBlocks = kBlocks / 2;
 
 static_assert(kBlocks * (RowPass::kBlockBytes + 2 * kPage) <= RowPass::kReadBytes);
@@ -86,7 +86,8 @@ class Pass {
     for (std::size_t k = 0; k < lists_.size(); ++k)
       if (lists_[k].collected > 0) write(k);
     while (in_progress_ > 0) collect();
-    // After the end of a file, the rest of its last page may read as zeros.
+    // If the file was cut short, the rest of its last page may read as zeros, without an error. So
+    // its size is checked after the last read.
     return !failed_ && pass_.from.has_all_rows();
   }
 
@@ -189,8 +190,9 @@ class Pass {
     }
   }
 
-  /// Copies the rows of all lists that are in blocks begin <= b < end, which have been read. If the
-  /// rows have a second use, one thread copies while the others hand the blocks over to it.
+  /// Copies the rows of all lists that are in blocks begin <= b < end. Requires that these blocks
+  /// have been read. If pass.use is set, one thread copies, while other threads call pass.use with
+  /// the rows of each block.
   void use_rows(std::size_t begin, std::size_t end) {
     const auto copy_all = [&] {
       for (std::size_t b = begin; b < end; ++b) copy_rows(b);

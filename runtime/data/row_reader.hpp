@@ -30,15 +30,15 @@ class RowReader {
     std::uint8_t* to = nullptr;           ///< [rows.size(), row_bytes()]
     bool done = true;
 
-    // Of the reader's thread.
+    // Used by the reader's thread only, from start() until `done` is true.
     std::size_t begun = 0;  ///< number of rows whose reads were requested
     std::size_t ended = 0;
     bool failed = false;
   };
 
-  /// Size of a piece of the file that a single read covers [bytes]: rows whose pages lie within
-  /// this many bytes are read together, because a disk takes about as long for it as for one page.
-  /// A row that is longer than this has a read of its own.
+  /// Size of a piece, the part of the file that a single read covers [bytes]. Rows whose pages lie
+  /// within one piece are read together, because a disk takes about as long for a piece as for one
+  /// page. A row that is longer than a piece has a read of its own.
   static constexpr std::size_t kPieceBytes = std::size_t{1} << 14;
 
   /// Returns a reader of `file`, which must outlive the reader; null if the disk, its file system
