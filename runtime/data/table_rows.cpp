@@ -80,7 +80,9 @@ TableRows::TableRows(ByteReader& reader, const TableSchema& schema, TableFaults&
       cells_(schema.columns.size()) {
   for (std::size_t i = 0; i < schema.columns.size(); ++i)
     if (is_predicted(schema.columns[i])) label_at_ = i;
-  // A row that fits the schema must not be refused because its bytes are among the first ones.
+  // The check of the first bytes may refuse a text that only looks like another kind of file.
+  // Without a header the first bytes are a row, and a row that fits the schema must not be refused.
+  // So only the first bytes of a header are checked.
   if (schema.header) check_header_bytes(lines_);
   faults_.explain(describe_foreign(lines_.head()));
   for (std::size_t i = 0; i < cells_.size(); ++i) order_.push_back(i);
@@ -94,7 +96,8 @@ void TableRows::read_header() {
     bad_input(lines_.file(), "", "a header row", "none");
   const auto header = splitter_.split(line);
   const std::string place = line_place(lines_.number());
-  // If the table has no header row, this is the row of a unit, whose text no message may quote.
+  // If the user's table has no header row although its schema states one, this first row belongs to
+  // a unit of privacy. No message may quote it then.
   const bool quotes = !schema_.unit;
   const auto refuse = [&](const std::string& expected, const std::string& found) {
     bad_input(lines_.file(), place, expected, found);

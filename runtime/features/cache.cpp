@@ -216,7 +216,8 @@ constexpr unsigned kOfOthers = 0077;  // permissions of group and others
 }  // namespace
 
 std::string content_digest(std::span<const std::byte> content, int threads) {
-  // The digest of the blocks' digests. The size comes first, so that all blocks have known lengths.
+  // Hashes the size, followed by the digests of the content's blocks, which threads compute in
+  // parallel. The size determines the length of every block.
   const std::size_t blocks = (content.size() + kContentBlock - 1) / kContentBlock;
   std::vector<ContentDigest> digests(blocks);
   ThreadTeam team(blocks > 1 ? threads : 1);

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kTask = 256;
 
 /// Returns the scattering order (0, 1 or 2) of a channel. Each colour has one channel of order 0,
-/// then those of two scales of order 1, then those of order 2.
+/// then 2 * kScatterAngles channels of order 1 (two scales), then the channels of order 2.
 int order_of(std::size_t channel) {
   const std::size_t place = channel % kScatterChannels;
   if (place == 0) return 0;
@@ -95,7 +95,7 @@ std::vector<double> clipped_moments(const Dataset& data, int bits, int threads) 
       for (std::size_t i = 0; i < width; ++i) part[i] += clipped[i];
     }
     const std::lock_guard lock(adding);
-    // The sums are whole numbers, so their order does not matter.
+    // The sums are whole numbers and exact, so they do not depend on the order of the additions.
     for (std::size_t i = 0; i < width; ++i) sum[i] += part[i];
   });
   return sum;
