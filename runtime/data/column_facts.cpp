@@ -12,8 +12,8 @@
 namespace cudp {
 namespace {
 
-/// Date formats that are tried, in this order, for a column of dates. If no cell tells day and
-/// month apart, the format with the month first is chosen.
+/// Date formats that are tried, in this order, for a column of dates. If all cells fit both orders
+/// of day and month, the format with the month first is chosen.
 constexpr std::string_view kForms[] = {"%Y-%m-%d",          "%Y/%m/%d",      "%d.%m.%Y",
                                        "%m/%d/%Y",          "%d/%m/%Y",      "%Y-%m-%d %H:%M:%S",
                                        "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"};

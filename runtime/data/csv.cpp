@@ -123,7 +123,7 @@ bool LineReader::read_more() {
 /// cuts it, as the reader's LongLines option states. Whether and where a line is cut depends on the
 /// bytes of the line only, not on how the file was divided into reads.
 bool LineReader::extend(std::size_t from, std::string_view& line) {
-  const std::size_t kept = from - last_;  // bytes that joined lines have already
+  const std::size_t kept = from - last_;  // size of the text that join() extends [bytes]
   std::size_t searched = kept;
   for (;;) {
     const char* const text = reinterpret_cast<const char*>(buffer_.data()) + last_;

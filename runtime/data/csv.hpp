@@ -74,7 +74,7 @@ class LineReader {
   bool ended_ = false;
   bool was_cut_ = false;
   std::uint64_t number_ = 0;
-  std::uint64_t lines_ = 0;  // read so far, including joined and discarded ones
+  std::uint64_t lines_ = 0;  // number of lines read, including joined and discarded ones
 };
 
 /// Returns the text without blanks and tabs at both ends.

@@ -108,7 +108,7 @@ struct ArrayFiles {
   std::string features;
   std::string labels;
   ArrayNames names;
-  const LabelledArrays* given = nullptr;  ///< read in place of the files; null: none are
+  const LabelledArrays* given = nullptr;  ///< arrays to read instead of files; null: none
 };
 
 ArrayFiles train_files(const DataRequest& request) {

@@ -128,9 +128,9 @@ PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableO
   return sizes;
 }
 
-/// Reads the rows of a table that belong to one rank (process). Rows are counted first, so that the
-/// program knows which rows these are, and allocates memory once. (A vector that grows would take
-/// twice the memory.)
+/// Reads the rows of a table that belong to one rank (process). The rows are counted first: the
+/// range of a rank depends on the number of rows, and memory can be allocated once. (A vector that
+/// grows would take twice the memory.)
 Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& schema,
                   const TableOptions& options, Busy* progress, Share share = {}) {
   const bool by_units = options.units && schema.unit && !share.is_all();

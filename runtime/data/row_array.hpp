@@ -17,8 +17,8 @@ class RowMemory {
  public:
   /// Makes an object that allocates in memory of this process, never in files.
   RowMemory() = default;
-  /// Allocates in memory-mapped files on the disk of `folder`; arrays smaller than kMinBytes are in
-  /// memory of this process.
+  /// Makes an object that allocates in memory-mapped files on the disk of `folder`. Arrays smaller
+  /// than kMinBytes are in memory of this process.
   explicit RowMemory(const std::filesystem::path& folder)
       : folder_(std::make_shared<const std::filesystem::path>(folder)) {}
 

@@ -189,7 +189,7 @@ void RowFile::copy(std::size_t first, std::size_t count, std::uint8_t* to) const
 
 void RowFile::read_ahead(std::span<const std::uint32_t> rows, std::size_t at,
                          std::size_t part) const {
-  constexpr std::size_t kRows = 2048;  // requested before the first of them is copied
+  constexpr std::size_t kRows = 2048;  // number of rows that are requested in advance
   if (stays_in_memory_) return;
   const std::size_t begin = at == 0 ? 0 : std::min(at + kRows, rows.size());
   request(rows.subspan(begin, std::min(at + kRows + part, rows.size()) - begin));
@@ -197,7 +197,7 @@ void RowFile::read_ahead(std::span<const std::uint32_t> rows, std::size_t at,
 
 void RowFile::request(std::span<const std::uint32_t> rows) const {
   constexpr std::uint64_t kPage = 4096;
-  constexpr std::uint64_t kGap = 8 * kPage;  // reading on is faster than a second request
+  constexpr std::uint64_t kGap = 8 * kPage;  // reading a gap is faster than a second request
   for (std::size_t i = 0; i < rows.size();) {
     const std::uint64_t begin = first_byte_ + rows[i] * row_bytes_;
     std::uint64_t end = begin + row_bytes_;

@@ -24,8 +24,8 @@ constexpr std::size_t kPage = RowPass::kDirectPage;
 
 /// Number of blocks of the file that are read at the same time.
 constexpr std::size_t kBlocks = 8;
-/// Number of blocks whose rows are passed to pass.use at the same time, by several threads, if
-/// pass.use is set. The other blocks are read meanwhile.
+/// Number of blocks whose rows are passed to RowPass::use at the same time, by several threads, if
+/// RowPass::use is set. The other blocks are read meanwhile.
 constexpr std::size_t kUsedBlocks = kBlocks / 2;
 
 static_assert(kBlocks * (RowPass::kBlockBytes + 2 * kPage) <= RowPass::kReadBytes);
@@ -61,7 +61,7 @@ class Pass {
     std::iota(idle_.begin(), idle_.end(), lists_.size());
   }
   ~Pass() {
-    while (in_progress_ > 0) collect();  // they use memory_
+    while (in_progress_ > 0) collect();  // reads and writes use memory_
     if (context_ != 0) ::syscall(SYS_io_destroy, context_);
   }
   Pass(const Pass&) = delete;
@@ -99,7 +99,7 @@ class Pass {
   struct List {
     std::size_t next = 0;       ///< index in the list of the next row
     std::size_t buffer = 0;     ///< index of the memory in which its rows are collected
-    std::size_t collected = 0;  ///< bytes there
+    std::size_t collected = 0;  ///< bytes in this memory
     std::size_t written = 0;    ///< bytes of the list that were written, or are being written
   };
 
@@ -239,7 +239,7 @@ class Pass {
   FileDescriptor to_;
   aio_context_t context_ = 0;
   std::vector<List> lists_;
-  std::vector<std::size_t> sizes_;  ///< of the write from each buffer [bytes]
+  std::vector<std::size_t> sizes_;  ///< size of the write from each buffer [bytes]
   std::unique_ptr<std::uint8_t, void (*)(void*)> memory_;  ///< blocks, then buffers
   std::vector<std::size_t> idle_;  ///< buffers that no list and no write uses
   std::array<bool, kBlocks> is_read_{};

@@ -34,7 +34,7 @@ struct RowPass {
   /// multiple of kDirectPage.
   std::size_t chunk_bytes = 0;
   const RowUse* use = nullptr;  ///< null: the rows are only copied
-  ThreadTeam* team = nullptr;   ///< threads that call `use`; not null if `use` is not
+  ThreadTeam* team = nullptr;   ///< threads that call `use`; required if `use` is set
 
   /// Page size: offsets and sizes of reads and writes that bypass the system's page cache must be
   /// multiples of this [bytes].

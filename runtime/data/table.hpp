@@ -54,7 +54,7 @@ struct TableRow {
   bool malformed = false;  ///< the row could not be split; every cell counts as missing
 };
 
-/// Whether a table's file must have the column with the class or number to predict.
+/// Whether a table's file must have the column to predict, with the class or the number.
 enum class LabelColumn {
   required,
   optional  ///< may be absent: its cells are then empty

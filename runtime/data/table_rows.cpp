@@ -270,8 +270,8 @@ TableSchema schema_from_header(ByteReader& reader, char delimiter) {
 namespace {
 
 /// Parses whole numbers and fractions of up to 15 digits, such as 40 or -12.5; nullopt for every
-/// other text. Digits and power of ten are exact in double, so one division rounds as
-/// std::from_chars does.
+/// other text. The result is that of std::from_chars: the digits and the power of ten are exact in
+/// double, so only the division rounds.
 std::optional<double> parse_short_number(std::string_view text) {
   constexpr std::array<double, 16> kPowers = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                               1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};

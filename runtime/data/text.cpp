@@ -20,9 +20,10 @@ namespace fs = std::filesystem;
 constexpr const char* kPresetsList = "public20k_words.txt";
 
 /// One of the files with the vectors of a published embedding (glove, minilm) that users give by
-/// name. An embedding has several such files; the first one that exists is read. file, words: file
-/// names, as find_text_file() takes them. words: the file with the words of the rows, or "" if
-/// `file` has the words. tensor: name of the tensor with the vectors, or "" if `file` has only one.
+/// name. The first file of an embedding that exists is read: the one that scripts/fetch_data.sh
+/// downloads, or else a smaller one made from it. file, words: file names, as find_text_file()
+/// takes them. words: the file with the words of the rows, or "" if `file` has the words. tensor:
+/// name of the tensor with the vectors, or "" if `file` has only one.
 struct NamedEmbedding {
   const char* name;
   const char* file;

@@ -30,8 +30,8 @@ class WordIndex {
   std::unordered_map<std::string, int, Hash, std::equal_to<>> numbers_;
 };
 
-/// Which special ids (for unknown words, for the start and end of a text) a vocabulary has, in
-/// front of the ids of words. Id 0 also fills the rest of a text that has fewer words than the
+/// Special ids of a vocabulary (for unknown words, for the start and end of a text). They come
+/// before the ids of words. Id 0 also fills the rest of a text that has fewer words than the
 /// maximum.
 enum class Marks {
   none_but_zero,  ///< 0: unknown words. For embeddings whose row 0 is zero.

@@ -44,10 +44,10 @@ double usual_size(std::size_t channel) {
 double largest_row(std::size_t channels) { return 2.0 * std::sqrt(static_cast<double>(channels)); }
 
 /// Computes the statistics of one example, the mean and the mean square of each channel, and writes
-/// them to `row`: first the means of all channels, then all mean squares, 2 x channels numbers.
-/// Each channel's values are divided by their typical size (usual_size()) before that, and each
-/// statistic is divided by largest_row(), so that the row of a typical example has a norm below 1.
-/// example: its pixels, [channels][pixels].
+/// them to `row`: first the means of all channels, then all mean squares, 2 x channels numbers. The
+/// values of a channel are first divided by their typical size (usual_size()), and each statistic
+/// is divided by largest_row(), so that the row of a typical example has a norm below 1. example:
+/// values of the example, [channels][pixels].
 void moments_of(std::span<const float> example, std::span<double> row) {
   const std::size_t channels = row.size() / 2;
   const std::size_t pixels = example.size() / channels;
