@@ -13,8 +13,9 @@
 namespace cudp {
 namespace {
 
-/// Finds the GNU build id, in hexadecimal, in the notes of an ELF segment; "" if there is none. A
-/// note is a header, a name and a description; the last two are padded to four bytes.
+/// Returns the GNU build id, in hexadecimal, from the notes of an ELF segment; "" if there is none.
+/// A note is a header, a name and a description; the name and the description are each padded to a
+/// multiple of four bytes. notes, size: address and size of the notes [bytes].
 std::string build_id_in(const char* notes, std::size_t size) {
   const auto padded = [](std::size_t n) { return (n + 3) / 4 * 4; };
   while (size >= sizeof(ElfW(Nhdr))) {
@@ -41,7 +42,7 @@ std::string build_id_in(const char* notes, std::size_t size) {
 }
 
 /// Returns whether `object`, one of the objects that the dynamic loader has loaded, contains this
-/// code: it is the program, or a shared library that cudp is linked into.
+/// function. Such an object is the program itself, or a shared library that cudp is linked into.
 bool is_own(const dl_phdr_info& object) {
   const auto code = reinterpret_cast<std::uintptr_t>(&is_own);
   for (int i = 0; i < object.dlpi_phnum; ++i) {

@@ -18,9 +18,10 @@ class Busy {
   /// file.
   enum class Shown { never, on_terminal, always };
 
-  /// Starts the computation's clock and, if it may be shown, the indicator. what: description of
-  /// the computation, shown in the line. where: whether and where the line may be shown. patience:
-  /// time until the line is first shown.
+  /// Starts to measure the duration of the computation. Also starts the indicator's thread, unless
+  /// `where` is `never`, or is `on_terminal` and stderr is not a terminal. what: description of the
+  /// computation, shown in the indicator. where: whether and where the indicator may be shown.
+  /// patience: time until the indicator is first shown.
   explicit Busy(std::string what, Shown where = Shown::always,
                 std::chrono::milliseconds patience = std::chrono::seconds(2));
   ~Busy();

@@ -18,7 +18,7 @@ Eigenpairs leading_eigenvectors(std::vector<double> matrix, int d, int count) {
   if (solver.info() != Eigen::Success)
     throw Error(
         "the eigenvectors of the covariance were not found: Eigen's solver did not converge");
-  // Ascending; the last `count` are the leading ones.
+  // Eigen returns the eigenvalues in ascending order, so the last `count` are the largest.
   const double* const values = solver.eigenvalues().data() + (n - k);
   const double* const vectors = solver.eigenvectors().data() + (n - k) * n;  // column-major
   Eigenpairs leading{.values = std::vector<double>(k), .vectors = std::vector<float>(k * n)};

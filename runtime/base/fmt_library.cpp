@@ -4,7 +4,7 @@
 
 FMT_BEGIN_NAMESPACE
 namespace detail {
-// The templates that fmt/format.h declares extern, for char.
+// Explicit instantiations, for char, of the templates that fmt/format.h declares extern.
 template FMT_API auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
 template FMT_API auto decimal_point_impl(locale_ref) -> char;
 }  // namespace detail

@@ -154,8 +154,9 @@ class Pictures::Drawing {
   /// Waits until the gnuplot process has ended, if there is one. Returns whether it succeeded.
   bool succeeded() {
     if (child_ <= 0) return false;
-    // A signal may end this process during the wait, and kill the child, so the child keeps its id
-    // until its mark is removed.
+    // A signal may end this process during the wait; EndOnSignal then kills the child by its
+    // process id. WNOWAIT keeps the ended child as a zombie, so that no other process gets this id
+    // before unfinished_ is reset below.
     siginfo_t about{};
     while (::waitid(P_PID, static_cast<id_t>(child_), &about, WEXITED | WNOWAIT) != 0 &&
            errno == EINTR) {

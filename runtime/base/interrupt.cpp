@@ -32,8 +32,8 @@ static_assert(std::atomic<int>::is_always_lock_free);
 
 std::array<struct sigaction, kSignals.size()> before_watch, before_end;
 
-/// Returns the mutex that protects the state of EndOnSignal, and files that it may remove
-/// (FilesInChange). Lock it to change either.
+/// Returns the mutex that protects the state of EndOnSignal and the files that EndOnSignal may
+/// remove. Code that changes this state or these files must lock the mutex; FilesInChange does so.
 std::recursive_mutex& changes() {
   static std::recursive_mutex mutex;
   return mutex;
@@ -155,7 +155,8 @@ QueuedSignals::QueuedSignals() {
   for (const int signal : kSignals) {
     struct sigaction now {};
     sigaction(signal, nullptr, &now);
-    // A blocked signal is queued even if it is ignored.
+    // A blocked signal is queued even if it is ignored. So an ignored SIGHUP (nohup) is not
+    // blocked.
     if (signal != SIGHUP || now.sa_handler != SIG_IGN) sigaddset(&signals_, signal);
   }
   ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);

@@ -50,8 +50,8 @@ class QueuedSignals {
 
 /// Ends the process if an interrupt signal arrives while this object exists: at once, with
 /// Exit::again and one line on stderr, after unfinished files are removed. While an InterruptWatch
-/// exists, that handles the signals instead. There may be only one EndOnSignal at a time. It starts
-/// a thread, so processes must be forked before it is made.
+/// exists, the InterruptWatch handles the signals instead. There may be only one EndOnSignal at a
+/// time. The constructor starts a thread, so processes must be forked before this object is made.
 class EndOnSignal {
  public:
   /// Starts to handle interrupt signals. line: text that is printed on stderr when a signal ends

@@ -15,9 +15,10 @@ std::vector<std::uint32_t> random_words(const RandomStream& stream, std::size_t 
 std::vector<std::uint32_t> random_words(const RandomStream& stream, std::int64_t begin,
                                         std::size_t count);
 
-/// Returns exact Gaussian noise: the integers nearest to s Z_j, j = begin .. begin + count - 1, of
-/// a random stream of standard normal numbers Z_j. Requires begin to be a multiple of 128.
-/// kernels/random/rounded_normal.hpp states the limits of s and the rounding errors.
+/// Returns exact Gaussian noise with standard deviation s: integers K_j for j = begin .. begin +
+/// count - 1, where K_j is the integer nearest to s Z_j, and Z_j is number j of a random stream of
+/// standard normal numbers. Requires that `begin` is a multiple of 128.
+/// kernels/random/rounded_normal.hpp states the limits of s, and how the integers are computed.
 std::vector<std::int64_t> rounded_normals(const RandomStream& stream, double s, std::int64_t begin,
                                           std::size_t count);
 

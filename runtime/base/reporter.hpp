@@ -41,7 +41,7 @@ std::string progress_line(const Progress& progress, int width);
 /// Returns the progress of a training as a line for a log file: progress_line() without the bar.
 std::string progress_text(const Progress& progress);
 
-/// Form of log lines: text, or an object of JSON with time, level and message.
+/// Form of log lines: plain text, or a JSON object with time, level and message.
 enum class LogForm { text, json };
 
 /// Returns a log message as JSON in one line, without a line break: {"time":
@@ -49,8 +49,8 @@ enum class LogForm { text, json };
 /// info, warning or error.
 std::string json_log_line(const std::string& level, const std::string& message);
 
-/// Returns whether text written to this file descriptor may have colours. It may if the file is a
-/// terminal and the environment variable NO_COLOR is not set or empty.
+/// Returns whether text written to this file descriptor may have colours: the file must be a
+/// terminal, and the environment variable NO_COLOR must be unset or empty.
 bool may_colour(int file);
 
 /// Reports to the user on stderr: log lines, and the progress of the training. Progress is a bar if

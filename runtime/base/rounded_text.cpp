@@ -22,8 +22,8 @@ double number_in(const std::string& text) {
   return value;
 }
 
-/// Returns the power of ten of the last digit if `value` is written with `digits` significant
-/// digits, e.g. 0.1 for 12.34 with 3 digits.
+/// Returns the place value of the last digit if `value` is written with `digits` significant
+/// digits, e.g. 0.1 for 12.34 with 3 digits (12.3).
 double last_digit(double value, int digits) {
   return std::pow(10.0, std::floor(std::log10(value)) - (digits - 1.0));
 }

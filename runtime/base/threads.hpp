@@ -47,7 +47,7 @@ class ThreadTeam {
 
 /// Returns the number of cores available to this process, at least 1.
 int available_cores();
-/// Returns the number of cores of this node, whatever this process may use.
+/// Returns the number of cores of this node, including cores that this process may not use.
 int cores_of_node();
 /// Limits this process to its share of the cores: from now on available_cores() returns the number
 /// of cores divided evenly among `processes` processes.

@@ -23,8 +23,9 @@ class Timings {
     Duration spent;
   };
 
-  /// Begins the phase "program start". A program does not know when it was started, so the wall
-  /// time of this phase begins with the processor time that the process has used so far.
+  /// Begins the phase "program start". The process has already run for a time that it does not
+  /// know. The processor time used so far stands for it: the phase's wall time starts at this
+  /// value, not at 0.
   Timings();
   Timings(const Timings&) = delete;
   Timings& operator=(const Timings&) = delete;
@@ -32,7 +33,7 @@ class Timings {
 
   /// Ends the current phase of the main thread and begins the phase with this name. If a phase of
   /// the same name ended before, durations are added. The processor time of a phase includes all
-  /// threads, and child processes that ended in it. Must be called by the main thread.
+  /// threads, and child processes that ended during the phase. Must be called by the main thread.
   void enter(std::string_view phase);
 
   /// Adds the duration of work that the calling thread has done in parallel to the main thread's

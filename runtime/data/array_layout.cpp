@@ -38,7 +38,7 @@ void check_stated(const std::string& name, std::span<const std::uint64_t> sides,
     expected.push_back(static_cast<std::uint64_t>(side));
   std::uint64_t numbers = 1;
   for (const std::uint64_t side : sides) numbers *= side;
-  // Images of one channel may lack that side.
+  // The array of images with one channel may lack the dimension of the channels.
   std::vector<std::uint64_t> bare = expected;
   if (shape.channels == 1) bare.erase(channels_last ? bare.end() - 1 : bare.begin());
   const std::vector<std::uint64_t> found(sides.begin(), sides.end());

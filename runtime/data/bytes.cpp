@@ -73,7 +73,8 @@ class FileReader final : public ByteReader {
     return static_cast<std::uint64_t>(n);
   }
 
-  /// Shows on the terminal the fraction of the file that has been read: position() + more bytes.
+  /// Shows on the terminal the fraction of the file that has been read. more: number of bytes that
+  /// were read or skipped, but are not counted in position() yet.
   void show(std::uint64_t more) const {
     if (progress_ == nullptr || size_ == 0) return;
     progress_->done(
@@ -147,8 +148,8 @@ std::unique_ptr<ByteReader> memory_bytes(std::string name, std::span<const std::
 }
 
 std::uint64_t append_bytes(ByteReader& from, std::uint64_t count, std::vector<std::uint8_t>& to) {
-  // Small enough that the zeros which std::vector writes are still in the cache when they are
-  // overwritten.
+  // Number of bytes by which `to` grows at a time. std::vector first writes zeros to these bytes;
+  // the step is small enough that they are still in the cache when the data overwrite them.
   constexpr std::uint64_t kStep = std::uint64_t{256} << 10;
   to.reserve(to.size() + std::min(count, from.reservable()));
   std::uint64_t done = 0;

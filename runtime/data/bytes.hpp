@@ -12,7 +12,8 @@ namespace cudp {
 
 class Busy;
 
-/// A stream of bytes from a file or a buffer, perhaps decompressed, with a name for error messages.
+/// A stream of bytes from a file or a buffer, with a name for error messages. Derived classes
+/// decompress the bytes if necessary.
 class ByteReader {
  public:
   explicit ByteReader(std::string name) : name_(std::move(name)) {}
@@ -58,10 +59,9 @@ enum class Compression {
   by_name
 };
 
-/// Opens a file, and decompresses it while it is read if it is compressed with gzip or xz.
-/// progress: receives the fraction of the file that has been read, must outlive the reader, may be
-/// null. Throws InputError if the file cannot be read. compression: how it is recognised that the
-/// file is compressed.
+/// Opens a file. If the file is compressed with gzip or xz, the reader decompresses it. progress:
+/// receives the fraction of the file that has been read; must outlive the reader; may be null.
+/// compression: how to recognise a compressed file. Throws InputError if the file cannot be read.
 std::unique_ptr<ByteReader> open_bytes(const std::filesystem::path& path, Busy* progress = nullptr,
                                        Compression compression = Compression::by_content);
 

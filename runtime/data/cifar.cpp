@@ -34,8 +34,8 @@ std::uint64_t count_cifar(ByteReader& reader) {
 CifarRecords read_cifar(ByteReader& reader, ExampleRange range) {
   CifarRecords records;
   reader.skip(range.begin * kRecord);
-  // A range was counted before, so its size is known and the vector need not grow, which would take
-  // twice the memory.
+  // Reserves memory, because a vector that grows takes twice the memory. If `range` is not all
+  // records, the caller has counted the records, so the number of records to read is known.
   const bool is_counted = range.end != kAllRecords.end;
   const std::uint64_t likely = std::min<std::uint64_t>(
       reader.reservable() / kRecord, is_counted ? std::uint64_t{range.size()} : kUsualBatch);

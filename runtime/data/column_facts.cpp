@@ -12,8 +12,8 @@
 namespace cudp {
 namespace {
 
-/// Date formats that are tried, in this order, for a column of dates. If no cell tells day and
-/// month apart, the format with the month first is chosen.
+/// Date formats that are tried, in this order, for a column of dates. If all cells fit both orders
+/// of day and month, the format with the month first is chosen.
 constexpr std::string_view kForms[] = {"%Y-%m-%d",          "%Y/%m/%d",      "%d.%m.%Y",
                                        "%m/%d/%Y",          "%d/%m/%Y",      "%Y-%m-%d %H:%M:%S",
                                        "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"};
@@ -76,7 +76,8 @@ Numeric ColumnFacts::dates() const {
   n.date_format = format;
   n.min = days.min;
   n.max = days.max > days.min ? days.max : days.min + 1.0;
-  // Rounds the mean to a value that the format can express; the format may have no time of day.
+  // Rounds the mean to a date that the format can express, e.g. to a whole day if the format has no
+  // time.
   if (missing_ > 0) n.fill = parse_date(format_date(days.mean(), format), format);
   return n;
 }

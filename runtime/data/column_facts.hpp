@@ -24,7 +24,7 @@ class ColumnFacts {
 
   void add_missing() { ++missing_; }
   /// Adds a cell that is not missing to the statistics. text: the cell's text; for a label column,
-  /// only the part of it that is the name of the class. decimal: the decimal separator, '.' or ','.
+  /// the name of the class in it (class_text()). decimal: the decimal separator, '.' or ','.
   void add(std::string_view text, char decimal);
 
   bool none() const { return texts_.empty(); }

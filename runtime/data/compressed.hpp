@@ -13,8 +13,9 @@ namespace cudp {
 inline constexpr std::size_t kCompressionMagic = 6;
 
 /// Returns `raw` itself, or a reader of its decompressed content if `head` is the magic number of
-/// gzip or xz. head: the first bytes of `raw`, up to kCompressionMagic, which are still to be read.
-/// The name of the file is ignored, because browsers unpack .gz downloads and keep the name.
+/// gzip or xz. head: the first bytes of `raw`, up to kCompressionMagic; reading `raw` must still
+/// return these bytes. The name of the file is ignored, because browsers unpack .gz downloads and
+/// keep the name.
 std::unique_ptr<ByteReader> decompressed(std::unique_ptr<ByteReader> raw,
                                          std::span<const std::uint8_t> head);
 

@@ -11,7 +11,7 @@
 namespace cudp {
 namespace {
 
-/// First size of the buffer, which is doubled if a line does not fit [bytes].
+/// Initial size of the buffer [bytes]. The buffer is doubled if a line does not fit.
 constexpr std::size_t kFirstBuffer = std::size_t{256} << 10;
 /// Maximum length of a line [bytes].
 constexpr std::size_t kLongestLine = std::size_t{16} << 20;
@@ -84,7 +84,8 @@ class Bytes64 {
 #if defined(__SSE2__)
     return static_cast<std::uint16_t>(::_mm_movemask_epi8(reinterpret_cast<__m128i>(bytes)));
 #else
-    // Each byte keeps the bit of its place in a half. The bytes of a half are then added.
+    // Each byte is 0 or 255, the result of a comparison. Byte i of a half (8 bytes) is reduced to
+    // its bit i, so that the sum of the half's bytes is the mask of this half.
     const Part places = {1, 2, 4, 8, 16, 32, 64, -128, 1, 2, 4, 8, 16, 32, 64, -128};
     std::array<std::uint64_t, 2> halves;
     const Part kept = bytes & places;
@@ -119,10 +120,10 @@ bool LineReader::read_more() {
 /// Finds the end of a line: sets `line` to the text from last_ to the first line break at or after
 /// the offset `from`, and reads more of the file if necessary. Returns false, and does not set
 /// `line`, if the file has no text from `from` on. If the line is too long, throws InputError or
-/// cuts it, as the reader's LongLines option states; this depends on the bytes of the line only,
-/// not on the buffer.
+/// cuts it, as the reader's LongLines option states. Whether and where a line is cut depends on the
+/// bytes of the line only, not on how the file was divided into reads.
 bool LineReader::extend(std::size_t from, std::string_view& line) {
-  const std::size_t kept = from - last_;  // bytes that joined lines have already
+  const std::size_t kept = from - last_;  // size of the text that join() extends [bytes]
   std::size_t searched = kept;
   for (;;) {
     const char* const text = reinterpret_cast<const char*>(buffer_.data()) + last_;
@@ -186,7 +187,7 @@ bool LineReader::next(std::string_view& line) {
   return extend(begin_, line);
 }
 
-/// Skips a byte-order mark at the start of the text that is not returned yet.
+/// Skips a byte-order mark at the offset begin_, i.e. at the start of the next line.
 void LineReader::skip_mark() {
   while (end_ - begin_ < kByteOrderMark.size() && read_more()) {
   }
@@ -217,8 +218,8 @@ bool CellSplitter::next_row(LineReader& lines, const std::string& skip_prefix,
 }
 
 /// Completes a row that has several lines: `row` has the first line, and lines are appended to it
-/// as long as a quoted cell has not ended. If the row is too long and is cut, its quotes are still
-/// followed to the end of the row, so that its remaining text is never read as another row.
+/// until no quoted cell is open. If the row is too long and is cut, its rest is read and discarded.
+/// The end of the row is recognised from its quotes, so that no part of it is read as another row.
 void CellSplitter::read_rest(LineReader& lines, std::string_view& row) const {
   const bool follows = quotes_ && (lines.was_cut() || row.find('"') != std::string_view::npos);
   Quotes quotes(delimiter_);

@@ -46,9 +46,9 @@ class LineReader {
   /// the line break between the two. Returns false at the end of the file.
   bool join(std::string_view& line);
   /// Reads the next part of the text after a line that was cut (was_cut()): the rest of that line,
-  /// and then the lines after it. A part ends with a line break, or where the reader's buffer ends.
-  /// Returns false at the end of the file. `part` is valid until the next call; `line` of next() is
-  /// not valid any more.
+  /// and then the lines after it. A part ends after a line break, or earlier if the reader's buffer
+  /// ends. Returns false at the end of the file. `part` is valid until the next call. The text that
+  /// next() returned becomes invalid.
   bool discard(std::string_view& part);
   /// Returns the first bytes of the file: kHead (64) of them, or all if the file is shorter.
   /// Requires that no line has been read.
@@ -74,7 +74,7 @@ class LineReader {
   bool ended_ = false;
   bool was_cut_ = false;
   std::uint64_t number_ = 0;
-  std::uint64_t lines_ = 0;  // read so far, including joined and discarded ones
+  std::uint64_t lines_ = 0;  // number of lines read, including joined and discarded ones
 };
 
 /// Returns the text without blanks and tabs at both ends.
@@ -116,7 +116,8 @@ class CellSplitter {
   char delimiter_;
   bool quotes_;
   std::vector<std::string_view> cells_;
-  // Unescaped cells. Reserved to the row's length, so that views into it stay valid.
+  // Content of the quoted cells, with doubled quotes replaced by single ones. Its capacity is at
+  // least the row's length, so that it is not reallocated and views of it stay valid.
   std::string unquoted_;
   SplitFault fault_;
 };

@@ -97,8 +97,8 @@ struct Dataset {
 struct TextCoder;
 struct TableSchema;
 
-/// A training set, whose examples are private, and a test set, with what is known about both (are
-/// they public, the table's schema, notes for the report).
+/// A training set, whose examples are private, and a test set. The other members state what is
+/// known about both sets: whether they are public, the table's schema, and notes for the report.
 struct DataSplit {
   std::string name;
   Dataset train;
@@ -112,9 +112,11 @@ struct DataSplit {
   /// Schema of the table, completed if the table's author left parts out; null if the data are not
   /// a table.
   std::shared_ptr<const TableSchema> schema;
-  /// Text that changes if the table's file or its schema changes. With it a resumed run recognises
-  /// that rows which it converted earlier are still valid. "" for data that are not a table, and if
-  /// `train` is only one rank's part of the table.
+  /// Text that changes if the table's file or its schema changes (coding_of()). A resumed run
+  /// compares it with the text of the run's earlier process, and uses the rows that the earlier
+  /// process converted only if the texts are equal. "" if rows of an earlier process are never
+  /// used: if the data are not a table, if the table is a published one, or if `train` is only one
+  /// rank's part of the table.
   std::string coding;
   /// True if the test rows were drawn at random from the training data and held out (holdout.hpp);
   /// false if they were given separately.

@@ -73,8 +73,8 @@ void choose_target(TableSchema& schema, const std::string& name, const std::stri
     if (std::holds_alternative<Label>(c.kind)) c.kind = Target{};
 }
 
-/// Counts of repeated texts in a column that identifies rows or persons: the number of rows with
-/// each text, and the number of rows of the table. Counted only if the rows are public.
+/// Number of rows with each distinct text of a column that identifies rows or persons (rows_of),
+/// and number of rows of the table (rows). Counted only if the rows are public.
 struct Repeats {
   std::unordered_map<std::string, std::uint64_t> rows_of;
   std::uint64_t rows = 0;
@@ -91,7 +91,7 @@ struct Repeats {
   }
 };
 
-/// Counts of repeated texts of each column that identifies rows or persons; the key is the column's
+/// Counts of the texts of each column that identifies rows or persons; the key is the column's
 /// name. Empty if the rows are not public.
 using RepeatsByName = std::map<std::string, Repeats>;
 

@@ -64,8 +64,8 @@ const std::uint8_t* features_in_memory(const Dataset& data) {
   return data.is_bytes() ? data.byte_values().data() : bytes_of(data.float_values());
 }
 
-/// Returns whether the indices are at least two consecutive ones, ascending, so that they can be
-/// copied at once.
+/// Returns whether `which` has at least two indices and these are consecutive, in ascending order.
+/// The examples can then be copied as one piece.
 bool is_range(std::span<const std::uint32_t> which) {
   if (which.size() < 2) return false;
   for (std::size_t i = 0; i < which.size(); ++i)
@@ -75,7 +75,7 @@ bool is_range(std::span<const std::uint32_t> which) {
 
 /// Checks features of `data` that were copied: returns whether all codes (of table rows) or word
 /// ids (of texts) are in range, so that kernels can use them as indices. features: the copies,
-/// [count].
+/// [count, feature_bytes(data)].
 bool are_in_range(const Dataset& data, const std::uint8_t* features, std::size_t count) {
   if (data.is_text()) {
     const std::span words(reinterpret_cast<const std::uint16_t*>(features),

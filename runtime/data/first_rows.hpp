@@ -25,12 +25,12 @@ class FirstRows {
   FirstRows(const TableSchema& schema, Malformed malformed);
 
   /// Returns whether the row is a training example. Rows must be passed in the order of the file.
-  /// If the row is malformed or its unit column is empty, its unit is unknown: returns false with
-  /// Malformed::missing, and otherwise adds an error to `faults`.
+  /// If the row is malformed or its unit column is empty, its unit is unknown, and the row is not a
+  /// training example; with Malformed::refuse, an error is also added to `faults`.
   bool uses(const TableRow& row, TableFaults& faults);
 
-  /// Returns the index, among all rows that are training examples, of the first row of a unit of
-  /// privacy: the unit to which the last row belongs for which uses() returned true.
+  /// Returns the index of the first row of a unit of privacy, among all rows that are training
+  /// examples. The unit is that of the last row for which uses() returned true.
   std::uint32_t first() const { return first_; }
 
  private:

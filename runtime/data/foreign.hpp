@@ -23,7 +23,7 @@ std::string encoding_fault(std::string_view text);
 
 /// Returns a hint for an error message about a line without the delimiter of its table: which
 /// delimiter the line seems to use, and how often it occurs, "; the line has 3 ';'...". Returns ""
-/// if the line has none of the usual delimiters. delimiter: that of the table.
+/// if the line has none of the usual delimiters. delimiter: the table's delimiter.
 std::string other_delimiter(std::string_view line, char delimiter);
 
 }  // namespace cudp

@@ -58,8 +58,8 @@ Point catmull_rom(const Point& a, const Point& b, const Point& c, const Point& d
 }
 
 /// Returns the corners of the polyline that the pen follows through the points of a stroke. smooth:
-/// whether the stroke is a curve (Catmull-Rom), of which each piece becomes kPiecesPerCurve
-/// straight lines.
+/// whether the stroke is a Catmull-Rom curve; each curve segment between two points then becomes
+/// kPiecesPerCurve straight lines.
 std::vector<Point> pen_path(const std::vector<Point>& points, bool smooth) {
   if (!smooth) return points;
   std::vector<Point> path;

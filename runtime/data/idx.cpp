@@ -16,8 +16,9 @@ constexpr std::uint32_t kMaxExamples = 0x7fffffff;
 /// Maximum height and width of an image [pixels].
 constexpr std::uint32_t kLongestSide = 4096;
 
-/// Reads the big-endian words at the start of an IDX file, and checks the magic number. what: what
-/// the file has, for messages.
+/// Reads the header at the start of an IDX file, `words` big-endian words of 32 bits, and checks
+/// the magic number, which is the first of them. what: content of the file for messages, "images"
+/// or "labels".
 template <std::size_t words>
 std::array<std::uint32_t, words> read_header(ByteReader& reader, std::uint32_t magic,
                                              const char* what) {
@@ -63,9 +64,9 @@ void read_body(ByteReader& reader, std::uint64_t whole, std::uint64_t bytes, Sha
   expect_end(reader, what);
 }
 
-/// Copies the next `count` bytes of `reader`, which are whole images of `bytes` bytes, to the file
-/// `to`. Returns the number of bytes that could be read: fewer than `count` if the stream ends
-/// before.
+/// Copies the next `count` bytes of `reader` to the file `to`. Requires that they are whole images
+/// of `bytes` bytes each. Returns the number of bytes that could be read: fewer than `count` if the
+/// stream ends early.
 std::uint64_t write_images(ByteReader& reader, std::uint64_t count, std::uint64_t bytes,
                            RowFileWriter& to) {
   const std::uint64_t images = std::max<std::uint64_t>(1, (std::uint64_t{1} << 20) / bytes);
@@ -92,7 +93,8 @@ IdxImages read_idx_images(ByteReader& reader, Share share, const RowStorage& sto
   images.rows = static_cast<int>(header[2]);
   images.columns = static_cast<int>(header[3]);
   images.whole = header[1];
-  // below 2^55 for all images together
+  // Size of an image [bytes]. All images of a file together have at most 2^55 bytes, so the
+  // products below do not overflow.
   const std::uint64_t bytes = std::uint64_t{header[2]} * header[3];
   const ExampleRange range = share.of(images.whole);
   const std::uint64_t first = reader.position() + range.begin * bytes;

@@ -40,9 +40,9 @@ void read_side_by_side(std::size_t files, const std::function<void(std::size_t)>
     if (error) std::rethrow_exception(error);
 }
 
-/// Returns the claim with which a file in `folder` is read: it must have the content that was
-/// published for the data set `set`; or, if `set` is empty, it is the user's own file and not
-/// compared.
+/// Returns the claim about a file in `folder`, for read_claimed(). If `set` is the name of a
+/// published data set, the claim is that the file has the content published for it. If `set` is
+/// empty, the file is the user's own, and its content is not checked.
 Claim claim_of(const std::string& set, std::string file, const fs::path& folder) {
   return {.set = set,
           .file = std::move(file),
@@ -97,8 +97,8 @@ Dataset to_dataset(IdxPart part, int classes, Share share) {
   return set;
 }
 
-/// Records that one rank (process) reads from each of CIFAR-10's files. The last file is the test
-/// set.
+/// Ranges of the records that one rank (process) reads from CIFAR-10's files. The last file is the
+/// test set.
 struct CifarShare {
   std::vector<ExampleRange> ranges;  ///< records to read from each file
   std::uint64_t train = 0;           ///< number of training records of all ranks together

@@ -15,25 +15,25 @@ struct TableSchema;
 /// it trains on the rows.
 struct KeptTable {
   std::string coding;  ///< result of coding_of() for these rows
-  /// The training rows (train) and the rows held out for testing (held). Both have arrays with the
-  /// rows, and a file with their features. Other members of the Dataset, such as the shape and the
-  /// number of classes, follow from the schema and are not set.
+  /// The training rows (train) and the rows held out for testing (held). Both have a file with the
+  /// features, and the arrays with one element per row (labels, targets, ...). Other members of the
+  /// Dataset, such as the shape and the number of classes, follow from the schema and are not set.
   Dataset train;
   Dataset held;
   bool has_held = false;
   bool is_used = false;  ///< whether take_kept() has moved the rows out
 };
 
-/// Converted rows of a table that an interrupted run has kept, for use when it is resumed. A part
-/// of the training's config in memory, never of a config file. The member `table` is null if there
-/// are no such rows.
+/// Rows of a table that an interrupted run converted and kept, for use when the run is resumed. A
+/// part of the training's config that exists in memory only and is not written to config files. The
+/// member `table` is null if there are no such rows.
 struct KeptTableInUse {
   std::shared_ptr<KeptTable> table;
 };
 
-/// Returns a text that changes if the table's rows, converted to features, may have changed. It has
-/// the path of the table's file, the file's size and time of last change, and the schema. "" if the
-/// table is not a regular file.
+/// Returns a text that identifies the state of a table from which rows were converted: path, size
+/// and modification time of the table's file, and the schema. If the text is unchanged, rows
+/// converted earlier are still valid. "" if the table is not a regular file.
 std::string coding_of(const std::filesystem::path& table, const TableSchema& schema);
 
 /// Stores the training rows and the held-out rows of a table, converted to features, as files in
@@ -51,9 +51,10 @@ void remove_kept_table(const std::filesystem::path& folder);
 
 /// Moves table rows that an earlier process of the run converted and stored into split.train
 /// (training rows) and split.test (held-out rows), if they can be used in the resumed run. Returns
-/// whether it did. The rows are usable if they were made from the same table and schema
-/// (kept.coding equals `coding`), if they have the shape and kind of features of `empty`, a data
-/// set without examples, and if there are held-out rows exactly if `holds_out` is true.
+/// whether it did. The rows can be used if they were made from the same table and schema
+/// (kept.coding equals `coding`, which is not ""), and if they have the shape and kind of features
+/// of `empty`, a data set without examples. There must be held-out rows if `holds_out` is true, and
+/// none otherwise.
 bool take_kept(KeptTable& kept, const std::string& coding, bool holds_out, const Dataset& empty,
                DataSplit& split);
 

@@ -136,7 +136,8 @@ DataSplit load(const DataRequest& request) {
   check_texts(request, split);
   if (split.name.empty()) {
     split.name = set_name_of(request.dataset);
-    // Its rows need not be those of the published set with the name of the file or folder.
+    // The user's own file or folder has the name of a published data set, but perhaps other rows.
+    // The name "own ..." shows that the data set is not the published one.
     if (is_named_dataset(split.name)) split.name.insert(0, "own ");
   }
   split.size_is_public = request.size_is_public;

@@ -50,8 +50,8 @@ void show(const MatrixFiles& files) {
     files.progress->next("reading " + shown(fs::path(files.name()).filename().string()));
 }
 
-/// Checks all rows of arrays whose features are used in place, in the memory or file in which they
-/// are, without a copy. Appends their labels to `rows` and returns it.
+/// Checks all rows of arrays whose features will be used without a copy, from the memory or the
+/// file where they are. Appends the labels and targets to `rows` and returns `rows`.
 Dataset check_rows(MatrixReader& reader, Dataset rows) {
   rows.labels.reserve(reader.rows());
   if (rows.has_targets()) rows.targets.reserve(reader.rows());
@@ -108,7 +108,7 @@ struct ArrayFiles {
   std::string features;
   std::string labels;
   ArrayNames names;
-  const LabelledArrays* given = nullptr;  ///< read in place of the files; null: none are
+  const LabelledArrays* given = nullptr;  ///< arrays to read instead of files; null: none
 };
 
 ArrayFiles train_files(const DataRequest& request) {
@@ -271,8 +271,9 @@ DataSplit load_matrix(const DataRequest& request) {
     split.test = read_rows(test, request.share);
   }
   split.assumptions.push_back(assumption_of(request, split.train));
-  // The calling program may have scaled the rows by bounds computed from them, or counted the
-  // classes.
+  // The option declares that bounds, categories or classes come from private rows. Arrays have no
+  // schema to complete; the calling program may have scaled the features by bounds of the rows, or
+  // counted the classes.
   if (request.accept_private_bounds)
     split.unsafe.emplace_back("bounds, categories or classes were read from private rows");
   return split;

@@ -47,8 +47,8 @@ struct TableFiles {
   Claim claim_of_test{};
 };
 
-/// Shows on the terminal which file the program works on, and what it does with it. doing: what it
-/// does, e.g. "reading", which gives "reading 'visits.csv'". progress: the display; may be null.
+/// Shows on the terminal which file the program reads, and for what purpose. doing: text before the
+/// file's name; "reading" gives "reading 'visits.csv'". progress: the display; may be null.
 void show(Busy* progress, const char* doing, const fs::path& file) {
   if (progress != nullptr)
     progress->next(std::string(doing) + " " + shown(file.filename().string()));
@@ -128,9 +128,9 @@ PartSizes count_parts(ByteReader& bytes, const TableSchema& schema, const TableO
   return sizes;
 }
 
-/// Reads the rows of a table that belong to one rank (process). Rows are counted first, so that the
-/// program knows which rows these are, and allocates memory once. (A vector that grows would take
-/// twice the memory.)
+/// Reads the rows of a table that belong to one rank (process). The rows are counted first: the
+/// range of a rank depends on the number of rows, and memory can be allocated once. (A vector that
+/// grows would take twice the memory.)
 Dataset read_rows(const fs::path& file, const Claim& claim, const TableSchema& schema,
                   const TableOptions& options, Busy* progress, Share share = {}) {
   const bool by_units = options.units && schema.unit && !share.is_all();
@@ -251,7 +251,8 @@ DataSplit read_split(const TableFiles& files, const TableSchema& stated,
   if (schema.unit) split.unit_rows = schema.unit->max_rows;
   const bool holds_out = files.where == TestRows::none && request.holdout.has_value();
   split.held_out = holds_out;
-  // The rows of a published table are compared with what was published, so they are read again.
+  // A published table is read again even if its converted rows were kept, because its content must
+  // be compared with the published one.
   if (request.share.is_all() && files.claim_of_train.set.empty())
     split.coding = coding_of(files.train, schema);
   const bool kept =
@@ -323,9 +324,9 @@ std::vector<std::string> assumptions(const DataRequest& request, const TableSche
   return all;
 }
 
-/// Returns the table's schema, as far as it is known without reading rows, and the name of its
-/// source. If the user gives no schema, it has only the columns of the table's header, and the
-/// source is the table itself.
+/// Returns the table's schema, as far as it is known without reading rows, and the name of the
+/// schema's source. If the user gives no schema, the returned schema has only the names of the
+/// columns, from the table's header, and the source is the table itself.
 FoundSchema known_schema(const DataRequest& request) {
   if (std::optional<FoundSchema> found = find_schema(request)) return std::move(*found);
   const fs::path path = request.dataset;
@@ -392,7 +393,8 @@ DataSplit load_table_file(const DataRequest& request) {
 TestData load_table_rows(const DataRequest& request) {
   const bool apart = !request.test_path.empty();
   std::vector<std::string> unsafe;
-  // Missing parts of the schema come from the training rows, so they must be read again.
+  // Missing parts of the schema are taken from the training rows. These are known only if the rows
+  // to score are in a file of their own, test_path; request.dataset is then the training table.
   const bool may_read_rows = request.accept_private_bounds && apart;
   const TableSchema stated = stated_schema(request, may_read_rows);
   const TableSchema schema =

@@ -175,8 +175,8 @@ class MatrixReader::Source {
     if (files_.read_labels) y_ = std::make_unique<GivenArrayReader>(*files_.given->y);
   }
 
-  /// Opens an array of the .npz file. name: stated by the user; if empty, `usual` in lower or upper
-  /// case.
+  /// Opens an array of the .npz file. name: name of the array, as the user stated it. usual: name
+  /// to use if `name` is empty, in lower case; the array may have it in upper case.
   std::unique_ptr<ByteReader> member(const std::string& name, const std::string& usual) const {
     const std::string capital = usual == "x" ? "X" : "Y";
     const auto has = [&](const std::string& array) { return archive_->has(array + ".npy"); };
@@ -222,8 +222,8 @@ class MatrixReader::Source {
                 "labels of a type of whole numbers, such as int64; --target-bounds LOW,HIGH "
                 "predicts a number instead",
                 "type " + y_->type());
-    // The number of rows may be private, so no message states it: labels of shape [1, rows] have it
-    // in place of a width.
+    // The message for a matrix states no size, because the number of rows may be private: it could
+    // be the width of the matrix, if labels have the shape [1, rows].
     if (labels.size() > 2 || (labels.size() == 2 && labels[1] != 1))
       bad_input(y_->name(), "", one_each,
                 labels.size() == 2

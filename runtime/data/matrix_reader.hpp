@@ -25,7 +25,7 @@ struct MatrixFiles {
   /// Arrays in memory to read instead of the files; must outlive the reader. Null: read the files.
   const LabelledArrays* given = nullptr;
   bool read_labels = true;  ///< false: labels are 0, and the file may lack them
-  int classes = 0;          ///< labels are 0 to classes - 1; 1: `target` is set instead
+  int classes = 0;          ///< number of classes, the labels 0, 1, ...; 1 if `target` is set
   /// Treatment of NaN or infinity in a row, and of a label outside the classes. `refuse`: an error.
   /// `missing`: they count as missing values and are replaced: the whole row by zeros, the label by
   /// class 0, and a target that is not finite by the lower bound (+infinity by the upper bound).

@@ -12,7 +12,8 @@ constexpr std::size_t kGroup = 8;  // words
 }  // namespace
 
 Numbering::Numbering(const Dataset& data) : begin_(data.first), end_(data.first + data.size()) {
-  // The range of a rank without examples begins where the data set ends, within a tile.
+  // The range of a rank without examples begins at the end of the data set, which may not be a
+  // multiple of kSampleTile as begin() must be.
   if (data.size() == 0) begin_ = end_ = 0;
   if (data.numbers.empty()) return;
   begin_ = data.numbers.front() / kSampleTile * kSampleTile;

@@ -46,7 +46,8 @@ class Numbering {
 
   std::size_t begin_;
   std::size_t end_;
-  // Bit begin() + i: the row with this sampling index is an example, not held out. Empty: all are.
+  // One bit per sampling index: bit i is set if the row with the sampling index begin() + i is an
+  // example, i.e. not held out. Empty if no row is held out.
   std::vector<std::uint64_t> trained_;
   // Number of examples before each group of kGroup words of trained_. Both arrays take less than
   // two bits a row.

@@ -140,8 +140,8 @@ void read_claimed(const std::filesystem::path& path, const Claim& claim,
   try {
     read(reader);
   } catch (const InputError&) {
-    // A file that is not the published one is often unreadable as such, and the message of `read`
-    // would quote it.
+    // If the file is not the published one, reading it often fails, with a message that quotes the
+    // file's content. The digest is checked first, because its message quotes nothing.
     if (!reader.is_broken()) check_claim(path, claim, reader.sha256());
     throw;
   }

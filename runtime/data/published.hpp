@@ -30,10 +30,10 @@ struct Claim {
 };
 
 /// Opens a file and calls `read` on it. If the file is claimed to be published, its uncompressed
-/// content is hashed while it is read; throws InputError if it differs from the published content.
-/// Also throws what `read` throws. progress: receives the fraction of the file that has been read;
-/// may be null. compression: how to recognise a compressed file, if it is the user's own (claim.set
-/// is empty).
+/// content is hashed while it is read, and InputError is thrown if it differs from the published
+/// content. Also throws the exceptions of `read`. progress: receives the fraction of the file that
+/// has been read; may be null. compression: how to recognise that the user's own file (claim.set is
+/// empty) is compressed.
 void read_claimed(const std::filesystem::path& path, const Claim& claim,
                   const std::function<void(ByteReader&)>& read, Busy* progress = nullptr,
                   Compression compression = Compression::by_content);

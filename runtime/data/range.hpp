@@ -34,8 +34,8 @@ class KeptRange {
   /// Call once with each block of the data set, in order. Keeps those examples of the block that
   /// belong to the rank.
   void take(const Dataset& block);
-  /// Call once with each example of the data set, in order: the one with the index `example` in
-  /// `block`. Keeps it if it belongs to the rank. Returns whether it does.
+  /// Call once with each example of the data set, in order. Keeps the example if it belongs to the
+  /// rank, and returns whether it belongs to the rank. example: index of the example in `block`.
   bool take(const Dataset& block, std::size_t example);
   /// Sets the sampling index (Dataset::numbers) of the last example that take() kept.
   void number(std::uint32_t index) { kept_.numbers.push_back(index); }

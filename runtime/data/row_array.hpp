@@ -10,15 +10,15 @@
 namespace cudp {
 
 /// Memory for arrays with one element per row of a data set. If the features of the data set are in
-/// a file, large arrays are in memory-mapped files on the same disk, so that they take no memory
-/// that the operating system could not free by writing it to the disk. These files have no name,
-/// and only their owner can read them.
+/// a file, large arrays are in memory-mapped files on the same disk. The operating system can then
+/// free the arrays' memory by writing it to the disk. These files have no name, and only their
+/// owner can read them.
 class RowMemory {
  public:
   /// Makes an object that allocates in memory of this process, never in files.
   RowMemory() = default;
-  /// Allocates in memory-mapped files on the disk of `folder`; arrays smaller than kMinBytes are in
-  /// memory of this process.
+  /// Makes an object that allocates in memory-mapped files on the disk of `folder`. Arrays smaller
+  /// than kMinBytes are in memory of this process.
   explicit RowMemory(const std::filesystem::path& folder)
       : folder_(std::make_shared<const std::filesystem::path>(folder)) {}
 

@@ -129,13 +129,15 @@ bool RowEncoder::counts_as_missing(const Code& code, const TableRow& row,
 std::uint32_t RowEncoder::category(const Code& code, const Categorical& categorical,
                                    const TableRow& row, std::string_view cell,
                                    TableFaults& faults) const {
-  // The cells of a malformed row are empty, and an empty text may be a value.
+  // The cells of a malformed row are empty texts. They are not looked up, because "" may be one of
+  // the column's values.
   const int found = row.malformed ? TextTable::kNone : code.lookup.find(cell);
   if (found != TextTable::kNone) {
     return static_cast<std::uint32_t>(code.offset + found);
   } else if (!row.malformed && categorical.unknown_is_zeros &&
              !is_missing(schema_, code.column, cell)) {
-    // This text gives no feature.
+    // The text is not one of the column's values. As the schema states, the cell then sets no
+    // feature.
   } else if (counts_as_missing(code, row, cell)) {
     if (categorical.missing_has_column)
       return static_cast<std::uint32_t>(code.offset) +

@@ -139,7 +139,8 @@ RowFile::RowFile(std::string name, FileDescriptor file, std::uint64_t first_byte
   mapped_ = mapped;
   mapped_bytes_ = end;
   stays_in_memory_ = end < available_memory();
-  // Drawn rows are far apart: reading the pages around each would read the whole file.
+  // Batches are drawn at random, so their rows are far apart. Without MADV_RANDOM the system would
+  // also read the pages around each row, and so the whole file.
   ::madvise(mapped_, mapped_bytes_, MADV_RANDOM);
 }
 
@@ -175,7 +176,8 @@ void RowFile::copy(std::span<const std::uint32_t> rows, std::uint8_t* to) const 
   if (rows.empty()) return;
   ensure(*std::ranges::max_element(rows) < rows_, "a row that the file does not have");
   const auto* const first = static_cast<const std::uint8_t*>(mapped_) + first_byte_;
-  // Behind the end of a file, the rest of its last page reads as zeros.
+  // If the file was cut short, the rest of its last page reads as zeros, without an error. So its
+  // size is checked after the copy.
   if (!copy_mapped(first, row_bytes_, rows, to) || !has_all_rows()) refuse();
 }
 
@@ -187,7 +189,7 @@ void RowFile::copy(std::size_t first, std::size_t count, std::uint8_t* to) const
 
 void RowFile::read_ahead(std::span<const std::uint32_t> rows, std::size_t at,
                          std::size_t part) const {
-  constexpr std::size_t kRows = 2048;  // requested before the first of them is copied
+  constexpr std::size_t kRows = 2048;  // number of rows that are requested in advance
   if (stays_in_memory_) return;
   const std::size_t begin = at == 0 ? 0 : std::min(at + kRows, rows.size());
   request(rows.subspan(begin, std::min(at + kRows + part, rows.size()) - begin));
@@ -195,7 +197,7 @@ void RowFile::read_ahead(std::span<const std::uint32_t> rows, std::size_t at,
 
 void RowFile::request(std::span<const std::uint32_t> rows) const {
   constexpr std::uint64_t kPage = 4096;
-  constexpr std::uint64_t kGap = 8 * kPage;  // reading on is faster than a second request
+  constexpr std::uint64_t kGap = 8 * kPage;  // reading a gap is faster than a second request
   for (std::size_t i = 0; i < rows.size();) {
     const std::uint64_t begin = first_byte_ + rows[i] * row_bytes_;
     std::uint64_t end = begin + row_bytes_;

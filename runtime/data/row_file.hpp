@@ -126,8 +126,8 @@ std::shared_ptr<const RowFile> make_empty_rows(const std::filesystem::path& fold
                                                const std::string& data, std::size_t row_bytes,
                                                std::size_t rows);
 
-/// Writes rows to a file without a name, so that no other program can open it and it is deleted
-/// when the program ends, even by a crash, unless RowFile::link_to gave it a name.
+/// Writes rows to a file without a name. No other program can open the file. It is deleted when the
+/// program ends, even by a crash, unless RowFile::link_to() has given it a name.
 class RowFileWriter {
  public:
   /// Makes an empty file without a name. folder: folder on whose disk the file is made. data: name
@@ -155,7 +155,8 @@ class RowFileWriter {
 /// file is made.
 struct RowStorage {
   RowsIn where = RowsIn::memory;
-  /// Folder for files that the program makes itself, with rows that it must convert before use.
+  /// Folder on whose disk the program makes its own files: rows that it has converted, and copies
+  /// of rows in another order.
   std::filesystem::path folder{};
 
   /// Returns whether the features of a data set are kept in a file. bytes: size of the features of

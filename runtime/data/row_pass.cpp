@@ -24,8 +24,8 @@ constexpr std::size_t kPage = RowPass::kDirectPage;
 
 /// Number of blocks of the file that are read at the same time.
 constexpr std::size_t kBlocks = 8;
-/// Number of blocks that threads use at the same time, if the rows have a second use. The other
-/// blocks are being read meanwhile.
+/// Number of blocks whose rows are passed to RowPass::use at the same time, by several threads, if
+/// RowPass::use is set. The other blocks are read meanwhile.
 constexpr std::size_t kUsedBlocks = kBlocks / 2;
 
 static_assert(kBlocks * (RowPass::kBlockBytes + 2 * kPage) <= RowPass::kReadBytes);
@@ -61,7 +61,7 @@ class Pass {
     std::iota(idle_.begin(), idle_.end(), lists_.size());
   }
   ~Pass() {
-    while (in_progress_ > 0) collect();  // they use memory_
+    while (in_progress_ > 0) collect();  // reads and writes use memory_
     if (context_ != 0) ::syscall(SYS_io_destroy, context_);
   }
   Pass(const Pass&) = delete;
@@ -86,7 +86,8 @@ class Pass {
     for (std::size_t k = 0; k < lists_.size(); ++k)
       if (lists_[k].collected > 0) write(k);
     while (in_progress_ > 0) collect();
-    // After the end of a file, the rest of its last page may read as zeros.
+    // If the file was cut short, the rest of its last page may read as zeros, without an error. So
+    // its size is checked after the last read.
     return !failed_ && pass_.from.has_all_rows();
   }
 
@@ -98,7 +99,7 @@ class Pass {
   struct List {
     std::size_t next = 0;       ///< index in the list of the next row
     std::size_t buffer = 0;     ///< index of the memory in which its rows are collected
-    std::size_t collected = 0;  ///< bytes there
+    std::size_t collected = 0;  ///< bytes in this memory
     std::size_t written = 0;    ///< bytes of the list that were written, or are being written
   };
 
@@ -189,8 +190,9 @@ class Pass {
     }
   }
 
-  /// Copies the rows of all lists that are in blocks begin <= b < end, which have been read. If the
-  /// rows have a second use, one thread copies while the others hand the blocks over to it.
+  /// Copies the rows of all lists that are in blocks begin <= b < end. Requires that these blocks
+  /// have been read. If pass.use is set, one thread copies, while other threads call pass.use with
+  /// the rows of each block.
   void use_rows(std::size_t begin, std::size_t end) {
     const auto copy_all = [&] {
       for (std::size_t b = begin; b < end; ++b) copy_rows(b);
@@ -237,7 +239,7 @@ class Pass {
   FileDescriptor to_;
   aio_context_t context_ = 0;
   std::vector<List> lists_;
-  std::vector<std::size_t> sizes_;  ///< of the write from each buffer [bytes]
+  std::vector<std::size_t> sizes_;  ///< size of the write from each buffer [bytes]
   std::unique_ptr<std::uint8_t, void (*)(void*)> memory_;  ///< blocks, then buffers
   std::vector<std::size_t> idle_;  ///< buffers that no list and no write uses
   std::array<bool, kBlocks> is_read_{};

@@ -11,7 +11,8 @@
 
 namespace cudp {
 
-/// Second use of the rows that a pass reads, so that the file is read once for both.
+/// Function that also receives the rows which copy_in_one_pass() reads, so that the file need not
+/// be read a second time for it.
 struct RowUse {
   /// Receives consecutive rows of the file: the index of the first one, and their bytes. Called for
   /// all rows, by several threads, in any order.
@@ -33,29 +34,33 @@ struct RowPass {
   /// multiple of kDirectPage.
   std::size_t chunk_bytes = 0;
   const RowUse* use = nullptr;  ///< null: the rows are only copied
-  ThreadTeam* team = nullptr;   ///< threads that call `use`; not null if `use` is not
+  ThreadTeam* team = nullptr;   ///< threads that call `use`; required if `use` is set
 
   /// Page size: offsets and sizes of reads and writes that bypass the system's page cache must be
   /// multiples of this [bytes].
   static constexpr std::size_t kDirectPage = 4096;
   /// Number of writes that are in progress at a time.
   static constexpr std::size_t kWrites = 32;
-  /// Number of bytes that are read at a time. A second use gets its rows from one such block.
+  /// Number of bytes that are read at a time: a block. All rows of a call of RowUse::use are from
+  /// one block.
   static constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
-  /// Memory for reads that are in progress [bytes], if a row is smaller than kMaxRowBytes.
+  /// Maximum memory for reads that are in progress [bytes]. Requires that a row has at most
+  /// kMaxRowBytes bytes.
   static constexpr std::size_t kReadBytes = std::size_t{9} << 20;
   static constexpr std::size_t kMaxRowBytes = std::size_t{1} << 16;
 
-  /// Returns the smallest capacity that a list may have in the file `to` if it has up to `rows`
-  /// rows, so that its size is a multiple of kDirectPage. row_bytes: size of a row.
+  /// Returns the smallest slot_rows for lists of up to `rows` rows: at least `rows`, and with a
+  /// size of slot_rows * row_bytes that is a multiple of kDirectPage. row_bytes: size of a row
+  /// [bytes].
   static std::size_t slot_of(std::size_t rows, std::size_t row_bytes);
 };
 
 /// Reads the file pass.from once, from its first to its last row, in large blocks that bypass the
-/// system's page cache, and copies the rows of all lists. Returns whether all was copied; false if
-/// `stop` was set, if the system does not support such reads and writes on these disks, if one
-/// failed, e.g. because that file was cut short, or if pass.use->multiple rows are larger than a
-/// block. The second use (pass.use) then received some rows or none.
+/// system's page cache, and copies the rows of all lists. Returns true if everything was copied.
+/// Returns false if `stop` was set, if the system does not support such reads and writes on these
+/// disks, if a read or a write failed (e.g. because pass.from was cut short), or if
+/// pass.use->multiple rows are larger than a block. In this case pass.use may have received some of
+/// the rows.
 bool copy_in_one_pass(const RowPass& pass, const std::atomic<bool>& stop);
 
 }  // namespace cudp

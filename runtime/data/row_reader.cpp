@@ -95,7 +95,8 @@ void RowReader::wait(const List& list) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return list.done; });
   }
-  // After the end of a file, the rest of its last page may read as zeros.
+  // If the file was cut short, the rest of its last page may read as zeros, without an error. So
+  // its size is checked after the reads.
   if (list.failed || (!list.rows.empty() && !file_.has_all_rows())) file_.refuse();
 }
 

@@ -26,19 +26,19 @@ class RowReader {
   /// A request to read rows: the indices of the rows, and the address to which the rows are copied.
   /// The object must not be moved or destroyed between start() and the return of wait().
   struct List {
-    std::span<const std::uint32_t> rows;  ///< ascending; must stay valid, too
+    std::span<const std::uint32_t> rows;  ///< ascending; must stay valid until wait() returns
     std::uint8_t* to = nullptr;           ///< [rows.size(), row_bytes()]
     bool done = true;
 
-    // Of the reader's thread.
+    // Used by the reader's thread only, from start() until `done` is true.
     std::size_t begun = 0;  ///< number of rows whose reads were requested
     std::size_t ended = 0;
     bool failed = false;
   };
 
-  /// Size of a piece of the file that a single read covers [bytes]: rows whose pages lie within
-  /// this many bytes are read together, because a disk takes about as long for it as for one page.
-  /// A row that is longer than this has a read of its own.
+  /// Size of a piece, the part of the file that a single read covers [bytes]. Rows whose pages lie
+  /// within one piece are read together, because a disk takes about as long for a piece as for one
+  /// page. A row that is longer than a piece has a read of its own.
   static constexpr std::size_t kPieceBytes = std::size_t{1} << 14;
 
   /// Returns a reader of `file`, which must outlive the reader; null if the disk, its file system
@@ -70,7 +70,7 @@ class RowReader {
     List* list = nullptr;
     std::size_t first = 0;
     std::size_t count = 0;
-    std::uint64_t page = 0;  ///< offset in the file where it begins
+    std::uint64_t page = 0;  ///< offset of the read in the file [bytes]
   };
 
   RowReader(const RowFile& file, FileDescriptor direct, std::uint64_t context,
@@ -100,7 +100,7 @@ class RowReader {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<List*> lists_;  ///< of which not all rows have been requested
+  std::deque<List*> lists_;  ///< lists with rows that have not been requested
   bool stop_ = false;
   std::thread thread_;
 };

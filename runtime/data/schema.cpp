@@ -202,7 +202,8 @@ Target parse_target(const Entry& e) {
   if (t.min.has_value() != t.max.has_value()) e.fail("both 'min' and 'max', or neither", "one");
   if (t.min && !(*t.min < *t.max))
     e.fail("'min' below 'max'", std::to_string(*t.min) + " and " + std::to_string(*t.max));
-  // Targets and predictions are float32, and so are differences between them.
+  // The bounds, and the difference of two targets, must be finite as float32, the type of targets
+  // and predictions.
   constexpr double kMaxFloat = std::numeric_limits<float>::max();
   if (t.min && !(*t.max - *t.min <= kMaxFloat && std::fabs(*t.min) <= kMaxFloat &&
                  std::fabs(*t.max) <= kMaxFloat))

@@ -9,8 +9,8 @@
 namespace cudp {
 namespace {
 
-/// Formats a number for TOML. A whole number of up to 15 digits has no decimal point, because
-/// TOML's integers hold it exactly.
+/// Formats a number for TOML. A whole number of more than 15 digits gets ".0" at its end: TOML then
+/// reads it as a floating-point number. As an integer it might not fit in 64 bits.
 std::string toml_number(double value) {
   const std::string digits = number_text(value);
   const bool whole = digits.find_first_of(".e") == std::string::npos;

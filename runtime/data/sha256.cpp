@@ -34,9 +34,9 @@ bool has_sha_instructions() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_SHA) != 0;
 }
 
-/// Processes `blocks` whole blocks of 64 bytes, which changes the state. The SHA instructions keep
-/// the state as two vectors of the words (a, b, e, f) and (c, d, g, h), with the first word
-/// highest. block: address of the first of them.
+/// Updates the state with whole blocks of 64 bytes. block: address of the first block. blocks:
+/// number of blocks. The SHA instructions keep the state as two vectors of the words (a, b, e, f)
+/// and (c, d, g, h), with the first word in the highest position.
 __attribute__((target("sha,sse4.1"))) void compress(std::array<std::uint32_t, 8>& state,
                                                     const std::uint8_t* block, std::size_t blocks) {
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
@@ -119,7 +119,8 @@ Sha256::Digest Sha256::finish() {
     ::crypto_hash_sha256_final(&sodium_, digest.data());
     return digest;
   }
-  // A bit 1, zeros, and the number of bits, to the end of a block.
+  // Appends the padding of SHA-256, up to the end of a block: a bit 1, zeros, and the number of
+  // bits of the message.
   const std::uint64_t bits = 8 * size_;
   std::array<std::uint8_t, 2 * kBlock> end{0x80};
   const std::size_t filled = size_ % kBlock;

@@ -14,8 +14,8 @@ class Sha256 {
   static constexpr std::size_t kBytes = 32;
   using Digest = std::array<std::uint8_t, kBytes>;
 
-  /// Starts a digest of no bytes. uses_processor: if false, uses libsodium even if the CPU has SHA
-  /// instructions; for tests.
+  /// Starts the computation of a digest; no bytes have been added. uses_processor: if false, uses
+  /// libsodium even if the CPU has SHA instructions; for tests.
   explicit Sha256(bool uses_processor = true);
 
   void add(std::span<const std::uint8_t> bytes);

@@ -22,8 +22,8 @@ inline const std::string kCifarTrainImages = "data_batch_1.bin";
 inline constexpr const char* kLabelsAreClasses =
     "every label is a class: a training on a file with another is refused, and that is not counted";
 
-/// What is known about a folder of images before it is read: the published name, the number of
-/// classes, and which part of it this process reads.
+/// Facts about a folder of images that are known before the folder is read: the published name, the
+/// number of classes, and the part of the images that this process reads.
 struct FolderFacts {
   /// Published name of the set; the files must then have the published content (published.hpp).
   /// Empty: the user's own files.
@@ -57,9 +57,9 @@ void check_named_table(const DataRequest& request);
 DataSplit load_named_table(const DataRequest& request, const NamedDataset& named,
                            const std::filesystem::path& folder);
 
-/// Returns whether a row of a table that was published without a test set is a test row, judged by
-/// the row's text. That is so for about a fifth of the rows. The result is a function of the row's
-/// text alone, so no row affects whether another one is a test row.
+/// Returns whether a row is a test row, for a table that was published without a test set. About a
+/// fifth of the rows are test rows. The result is a function of the row's text alone, so no row
+/// affects whether another one is a test row.
 bool is_published_test_row(std::string_view text);
 
 /// Returns whether `dataset` is the path of a table, or "-" for the standard input: i.e. neither

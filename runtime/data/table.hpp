@@ -54,7 +54,7 @@ struct TableRow {
   bool malformed = false;  ///< the row could not be split; every cell counts as missing
 };
 
-/// Whether a table's file must have the column with the class or number to predict.
+/// Whether a table's file must have the column to predict, with the class or the number.
 enum class LabelColumn {
   required,
   optional  ///< may be absent: its cells are then empty
@@ -148,13 +148,12 @@ TableSchema schema_from_header(ByteReader& reader, char delimiter);
 std::optional<double> parse_number(std::string_view text, char decimal = '.');
 
 /// Parses the cell of a numeric column: a decimal number, or a date, which is converted to days
-/// since 1970-01-01. nullopt if the cell is neither. schema: that of the table. numeric: that of
-/// the column.
+/// since 1970-01-01. Returns nullopt if the cell is neither. schema: schema of the table. numeric:
+/// kind of the column.
 std::optional<double> parse_cell(const TableSchema& schema, const Numeric& numeric,
                                  std::string_view cell);
 
-/// Returns the part of a label's cell that is the name of the class: the cell without the suffix
-/// label.strip_suffix.
+/// Returns the name of the class in a label's cell: the cell without the suffix label.strip_suffix.
 std::string_view class_text(const Label& label, std::string_view cell);
 
 /// Counts how often each word occurs in the table's text column. The result is exact, so it is not

@@ -102,8 +102,8 @@ class TableReader::Source {
   }
 
  private:
-  /// Checks a row that is not used because its unit has max_rows rows already. It must be valid
-  /// too: it becomes used if another row of its unit is removed.
+  /// Checks a row that is not used because its unit has max_rows rows already. Such a row must be
+  /// valid, too, because it is used if another row of its unit is removed from the table.
   void look_for_faults(const TableRow& row) {
     if (!unused_) unused_ = encoder_.empty();
     clear_examples(*unused_);

@@ -80,7 +80,9 @@ TableRows::TableRows(ByteReader& reader, const TableSchema& schema, TableFaults&
       cells_(schema.columns.size()) {
   for (std::size_t i = 0; i < schema.columns.size(); ++i)
     if (is_predicted(schema.columns[i])) label_at_ = i;
-  // A row that fits the schema must not be refused because its bytes are among the first ones.
+  // The check of the first bytes may refuse a text that only looks like another kind of file.
+  // Without a header the first bytes are a row, and a row that fits the schema must not be refused.
+  // So only the first bytes of a header are checked.
   if (schema.header) check_header_bytes(lines_);
   faults_.explain(describe_foreign(lines_.head()));
   for (std::size_t i = 0; i < cells_.size(); ++i) order_.push_back(i);
@@ -94,7 +96,8 @@ void TableRows::read_header() {
     bad_input(lines_.file(), "", "a header row", "none");
   const auto header = splitter_.split(line);
   const std::string place = line_place(lines_.number());
-  // If the table has no header row, this is the row of a unit, whose text no message may quote.
+  // If the user's table has no header row although its schema states one, this first row belongs to
+  // a unit of privacy. No message may quote it then.
   const bool quotes = !schema_.unit;
   const auto refuse = [&](const std::string& expected, const std::string& found) {
     bad_input(lines_.file(), place, expected, found);
@@ -267,8 +270,8 @@ TableSchema schema_from_header(ByteReader& reader, char delimiter) {
 namespace {
 
 /// Parses whole numbers and fractions of up to 15 digits, such as 40 or -12.5; nullopt for every
-/// other text. Digits and power of ten are exact in double, so one division rounds as
-/// std::from_chars does.
+/// other text. The result is that of std::from_chars: the digits and the power of ten are exact in
+/// double, so only the division rounds.
 std::optional<double> parse_short_number(std::string_view text) {
   constexpr std::array<double, 16> kPowers = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                               1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};

@@ -19,11 +19,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kPresetsList = "public20k_words.txt";
 
-/// A published embedding that users give by name, and one file that may have its vectors. The list
-/// has the files that scripts/fetch_data.sh downloads first, then smaller ones made from them.
-/// file, words: names of files, as find_text_file() takes them. tensor: name of the tensor with the
-/// vectors, for a .safetensors file with several. words: the file with the words of the rows, if
-/// the vectors' file does not have them; else "".
+/// One of the files with the vectors of a published embedding (glove, minilm) that users give by
+/// name. The first file of an embedding that exists is read: the one that scripts/fetch_data.sh
+/// downloads, or else a smaller one made from it. file, words: file names, as find_text_file()
+/// takes them. words: the file with the words of the rows, or "" if `file` has the words. tensor:
+/// name of the tensor with the vectors, or "" if `file` has only one.
 struct NamedEmbedding {
   const char* name;
   const char* file;
@@ -51,17 +51,18 @@ std::vector<std::string> read_list(const fs::path& path, const Claim& claim = {}
   return words;
 }
 
-/// Returns the claim with which a file of a published embedding is read: it must have the published
-/// content. named: the embedding. file: the file that is read.
+/// Returns the claim that a file is a file of a published embedding and has the published content,
+/// for check_claim() and read_claimed(). named: the embedding. file: path of the file.
 Claim claim_of(const NamedEmbedding& named, const fs::path& file) {
   return {.set = named.name,
           .file = file.filename(),
           .own = "for vectors of your own: --embedding FILE"};
 }
 
-/// Returns the claim with which a file with a word list is read. It must have the published content
-/// if the user declares the list public and the file has the name of the list that presets use;
-/// otherwise it is the user's own list and not compared.
+/// Returns the claim about a file with a word list, for read_claimed(). If the user declares the
+/// list public, and the file has the name of the list that presets use, the claim is that the file
+/// has the published content. Otherwise the file is the user's own list, and its content is not
+/// checked.
 Claim claim_of_list(const TextOptions& options, const fs::path& file) {
   if (!options.vocabulary_is_public || file.filename() != kPresetsList) return {};
   return {.set = "glove", .file = kPresetsList, .own = "give a list of your own another name"};

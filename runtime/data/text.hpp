@@ -39,8 +39,8 @@ class TextEncoder {
 
   /// Appends the text's word ids and its number of words to `to`, but no label.
   void append(std::string_view text, Dataset& to) const;
-  /// Returns the ids of all words, and of the begin and end markers with Marks::four; not cut to
-  /// options.tokens.
+  /// Returns the ids of all words of the text, with Marks::four also those of the begin and end
+  /// markers. The list is not cut to options.tokens.
   std::vector<std::uint16_t> numbers(std::string_view text) const;
   /// Sets the shape, the vocabulary size and the embedding vectors of `set`, a data set that has no
   /// examples yet.

@@ -29,7 +29,7 @@ TextTable::Ends TextTable::ends_of(std::string_view text) {
   if (size >= 8) return {load<std::uint64_t>(at), load<std::uint64_t>(at + size - 8)};
   if (size >= 4) return {load<std::uint32_t>(at), load<std::uint32_t>(at + size - 4)};
   if (size == 0) return {};
-  // Texts of up to three bytes: the first, middle and last byte are all of them.
+  // A text of up to three bytes consists of its first, middle and last byte.
   return {load<std::uint8_t>(at) | load<std::uint8_t>(at + size / 2) << 8,
           load<std::uint8_t>(at + size - 1)};
 }

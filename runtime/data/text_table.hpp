@@ -37,8 +37,9 @@ class TextTable {
   };
 
   static Ends ends_of(std::string_view text);
-  /// Returns the index of the hash table's slot with the text; if the table does not have the text,
-  /// of the free slot in which it would be stored. ends: first and last bytes of the text.
+  /// Returns the index of the slot that contains the text. If no slot contains it, returns the
+  /// index of the free slot in which the text would be stored. ends: first and last bytes of the
+  /// text.
   std::size_t slot_of(std::string_view text, const Ends& ends) const;
 
   std::vector<Slot> slots_;  // size a power of two, or 0

@@ -48,8 +48,8 @@ bool is_dropped(char32_t c) {
   }
 }
 
-/// Returns whether the character c is punctuation. Unlike in Unicode, every ASCII character that is
-/// neither letter nor digit counts.
+/// Returns whether the character c is punctuation: a character of the Unicode categories P*, or any
+/// printable ASCII character except letters, digits and the blank.
 bool is_punctuation(char32_t c) {
   if (c < 0x80)
     return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) ||

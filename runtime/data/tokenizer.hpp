@@ -9,10 +9,10 @@ namespace cudp {
 /// the callback returns.
 using UseToken = std::function<void(std::string_view)>;
 
-/// Splits English text into words: A-Z become a-z, and every "<br />" a blank. A token is a maximal
-/// run of bytes a-z, 0-9 and ', without apostrophes at its ends, if anything is left. All other
-/// bytes separate words, including those of other alphabets and of invalid UTF-8. use: called with
-/// each token.
+/// Splits English text into words, after replacing A-Z by a-z and every "<br />" by a blank. A word
+/// is a maximal run of the bytes a-z, 0-9 and ', without the apostrophes at its ends. A run of
+/// apostrophes only is not a word. All other bytes separate words, including those of other
+/// alphabets and of invalid UTF-8. use: called with each word.
 void split_words(std::string_view text, const UseToken& use);
 
 /// Returns whether the text `word` is a single word for split_words(), unchanged.

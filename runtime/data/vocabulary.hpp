@@ -30,8 +30,8 @@ class WordIndex {
   std::unordered_map<std::string, int, Hash, std::equal_to<>> numbers_;
 };
 
-/// Which special ids (for unknown words, for the start and end of a text) a vocabulary has, in
-/// front of the ids of words. Id 0 also fills the rest of a text that has fewer words than the
+/// Special ids of a vocabulary (for unknown words, for the start and end of a text). They come
+/// before the ids of words. Id 0 also fills the rest of a text that has fewer words than the
 /// maximum.
 enum class Marks {
   none_but_zero,  ///< 0: unknown words. For embeddings whose row 0 is zero.
@@ -47,13 +47,14 @@ inline constexpr int kMaxWords = 65'536;
 class Vocabulary {
  public:
   Vocabulary() = default;
-  /// Makes a vocabulary of these words. marks: which special ids there are. Throws Error unless the
-  /// words are distinct, and the number of words and special ids is at most kMaxWords.
+  /// Makes a vocabulary of these words. marks: the special ids in front of the words' ids. Throws
+  /// Error unless the words are distinct, and the number of words and special ids is at most
+  /// kMaxWords.
   Vocabulary(std::vector<std::string> words, Marks marks);
 
   const std::vector<std::string>& words() const { return words_; }
   Marks marks() const { return marks_; }
-  /// Returns the number of ids, of special ids and words together: the number of rows of an
+  /// Returns the number of ids: of special ids and words together. It is the number of rows of an
   /// embedding.
   int rows() const { return count_of(marks_) + static_cast<int>(words_.size()); }
   bool contains(std::string_view word) const { return index_.contains(word); }
@@ -90,8 +91,7 @@ bool is_listable(std::string_view word);
 std::vector<std::string> read_words(ByteReader& reader);
 
 /// Throws InputError if the number of words, `count`, and the number of special ids add up to more
-/// than kMaxWords. source: origin of the words, for the message. marks: which special ids there
-/// are.
+/// than kMaxWords. source: origin of the words, for the message. marks: the special ids.
 void check_word_count(std::size_t count, Marks marks, const std::string& source);
 
 }  // namespace cudp

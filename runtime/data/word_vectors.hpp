@@ -26,16 +26,18 @@ struct VectorTable {
 VectorTable read_vectors(ByteReader& reader, const std::string& tensor);
 
 /// Replaces the vectors by their first `dims` principal components: subtracts the mean, projects,
-/// and scales the results to a root mean square of 0.4, whatever the scale of the table. The sign
-/// of a component makes the entry of largest absolute value in its direction positive. A table with
-/// `dims` columns is not changed. Throws InputError if there are fewer columns.
+/// and scales the results to a root mean square of 0.4, whatever the scale of the table. Each
+/// direction of the projection has the sign with which its entry of largest absolute value is
+/// positive. A table with `dims` columns is not changed. Throws InputError if there are fewer
+/// columns.
 void reduce(VectorTable& table, int dims);
 
-/// Returns the embedding vectors in the order of the vocabulary's ids; special ids get zeros. If
-/// the table's rows have words, a word gets the row with this word; a word without a row gets the
-/// mean of the rows of its parts (don't = do + n't), or of its WordPieces if the table has those,
-/// else zeros. If the rows have no words, row k belongs to word k; then throws InputError if there
-/// are fewer rows than words.
+/// Returns the embedding vectors in the order of the vocabulary's ids; special ids get zeros.
+/// If the table's rows have words, a word gets the vector of its row. A word without a row gets the
+/// mean of the rows of its parts: its WordPieces if the table has such, otherwise its stem and its
+/// ending (don't = do + n't). If the table lacks the parts, the word gets zeros.
+/// If the rows have no words, row k belongs to word k. Throws InputError if there are then fewer
+/// rows than words.
 std::shared_ptr<const WordVectors> vectors_of(const Vocabulary& vocabulary,
                                               const VectorTable& table);
 

@@ -244,8 +244,8 @@ ZipArchive::ZipArchive(const RandomAccessBytes& bytes) : bytes_(bytes) {
   read_directory(find_directory());
 }
 
-/// Returns the position and size of the archive's directory. It finds them in the record at the end
-/// of the file, after which only a comment may follow.
+/// Returns the position and size of the archive's directory, as stated in the end record. The end
+/// record is at the end of the file; only a comment may follow it.
 ZipArchive::Directory ZipArchive::find_directory() const {
   constexpr std::uint64_t kLongestComment = 0xffff;
   const std::uint64_t size = bytes_.size();

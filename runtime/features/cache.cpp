@@ -103,8 +103,8 @@ std::optional<RandomKey> name_key(const fs::path& folder) {
 }
 
 /// Returns the key with which the names of cache files are computed (keyed hashes). If the cache
-/// folder has none, makes one. If several processes do so at the same time, all of them use the key
-/// of the first.
+/// folder has no key, makes one and stores it there. If several processes do so at the same time,
+/// all of them use the key that was stored first.
 RandomKey make_name_key(const fs::path& folder) {
   if (const auto key = name_key(folder)) return *key;
   const Draft draft(folder);
@@ -216,7 +216,8 @@ constexpr unsigned kOfOthers = 0077;  // permissions of group and others
 }  // namespace
 
 std::string content_digest(std::span<const std::byte> content, int threads) {
-  // The digest of the blocks' digests. The size comes first, so that all blocks have known lengths.
+  // Hashes the size, followed by the digests of the content's blocks, which threads compute in
+  // parallel. The size determines the length of every block.
   const std::size_t blocks = (content.size() + kContentBlock - 1) / kContentBlock;
   std::vector<ContentDigest> digests(blocks);
   ThreadTeam team(blocks > 1 ? threads : 1);
@@ -236,7 +237,7 @@ std::string content_digest(std::span<const std::byte> content, int threads) {
 
 void check_cache_folder(const fs::path& folder) {
   struct stat about {};
-  if (::stat(folder.c_str(), &about) != 0) return;  // writing reports why, if it is not just absent
+  if (::stat(folder.c_str(), &about) != 0) return;  // write() creates it or reports the error
   if (about.st_uid == ::geteuid() && (about.st_mode & kOfOthers) == 0) return;
   throw InputError(fmt::format(
       "--feature-cache {}: expected a folder that only you can list, because sizes of its files "

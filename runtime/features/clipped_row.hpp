@@ -14,7 +14,8 @@ template <class T>
 void clip_row(std::span<const T> x, int bits, double* row) {
   double square = 0.0;
   for (const T v : x) square += static_cast<double>(v) * static_cast<double>(v);
-  // Slightly below 1, so that rounding errors here do not matter.
+  // The factor 1 - 2^-30 makes the scale smaller than the exact one, by more than the rounding
+  // errors of its computation.
   const double scale = (1.0 - 0x1p-30) / std::fmax(1.0, std::sqrt(square));
   double units = 0.0;
   for (std::size_t i = 0; i < x.size(); ++i) {

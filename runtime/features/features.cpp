@@ -81,8 +81,9 @@ FeatureSettings feature_settings(const TrainConfig& config) {
           .second_order = config.feature_second_order,
           .dimensions = config.feature_dimensions,
           .whiten = config.feature_whiten,
-          // Files for both parts of the rows would show which rows were held out. No other run has
-          // the same parts.
+          // No cache if rows are held out. Each part of the rows would get its cache file, and the
+          // files would show which rows were held out. No other run could use the files, because no
+          // other run has the same parts.
           .cache = config.holdout ? "none" : config.feature_cache,
           .threads = static_cast<int>(config.threads)};
 }

@@ -20,7 +20,7 @@
 namespace cudp {
 namespace {
 
-// Maximum numbers per example; the covariance matrix then has 2 GiB.
+// Maximum number of features of an example; the covariance matrix then has 2 GiB.
 constexpr int kMaxNumbers = 16384;
 constexpr std::size_t kRowsAtOnce = 64;  // number of rows that fit the L2 cache while they are
                                          // multiplied
@@ -116,7 +116,8 @@ void add_symmetric_noise(std::vector<double>& matrix, int d, int bits, double si
                  .noise_std = sigma,
                  .sensitivity = 1.0,
                  .charge = charge});
-  // Slightly above sigma / sqrt(2), because sqrt and products are rounded.
+  // The factor 1 + 2^-51 makes the noise's standard deviation at least sigma / sqrt(2), although
+  // the square root and the products are rounded.
   release(false, {.name = "second moments, off the diagonal",
                   .purpose = Stream::covariance,
                   .step = 1,

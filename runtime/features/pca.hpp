@@ -37,9 +37,9 @@ void check_pca(const Dataset& data, std::int64_t dimensions);
 int row_bits(double max_examples, double sigma = 1.0);
 
 /// Returns the sum of x x^T over all rows, each clipped to norm 1 by clip_row with `bits`: a
-/// symmetric matrix [d, d], d = data.shape.size(). Entries are multiples of 2^(-2 bits), and exact
-/// if bits are row_bits. A row with a NaN or an infinity adds nothing. The result does not depend
-/// on the number of threads (0: every core).
+/// symmetric matrix [d, d], d = data.shape.size(). Entries are multiples of 2^(-2 bits). They are
+/// exact if `bits` is at most the result of row_bits(). A row with a NaN or an infinity adds
+/// nothing. The result does not depend on the number of threads (0: every core).
 std::vector<double> clipped_second_moments(const Dataset& data, int bits, int threads);
 
 /// Adds symmetric Gaussian noise to a matrix [d, d], drawn by `gate`: N(0, sigma^2) on the

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kTask = 256;
 
 /// Returns the scattering order (0, 1 or 2) of a channel. Each colour has one channel of order 0,
-/// then those of two scales of order 1, then those of order 2.
+/// then 2 * kScatterAngles channels of order 1 (two scales), then the channels of order 2.
 int order_of(std::size_t channel) {
   const std::size_t place = channel % kScatterChannels;
   if (place == 0) return 0;
@@ -44,10 +44,10 @@ double usual_size(std::size_t channel) {
 double largest_row(std::size_t channels) { return 2.0 * std::sqrt(static_cast<double>(channels)); }
 
 /// Computes the statistics of one example, the mean and the mean square of each channel, and writes
-/// them to `row`: first the means of all channels, then all mean squares, 2 x channels numbers.
-/// Each channel's values are divided by their typical size (usual_size()) before that, and each
-/// statistic is divided by largest_row(), so that the row of a typical example has a norm below 1.
-/// example: its pixels, [channels][pixels].
+/// them to `row`: first the means of all channels, then all mean squares, 2 x channels numbers. The
+/// values of a channel are first divided by their typical size (usual_size()), and each statistic
+/// is divided by largest_row(), so that the row of a typical example has a norm below 1. example:
+/// values of the example, [channels][pixels].
 void moments_of(std::span<const float> example, std::span<double> row) {
   const std::size_t channels = row.size() / 2;
   const std::size_t pixels = example.size() / channels;
@@ -95,7 +95,7 @@ std::vector<double> clipped_moments(const Dataset& data, int bits, int threads) 
       for (std::size_t i = 0; i < width; ++i) part[i] += clipped[i];
     }
     const std::lock_guard lock(adding);
-    // The sums are whole numbers, so their order does not matter.
+    // The sums are whole numbers and exact, so they do not depend on the order of the additions.
     for (std::size_t i = 0; i < width; ++i) sum[i] += part[i];
   });
   return sum;
