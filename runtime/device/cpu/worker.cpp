@@ -164,8 +164,9 @@ void Worker::choose_factors(int example, const GradientUse& use, ExampleRecord& 
   record.finite = std::isfinite(record.squared_norm);
   record.clipped = std::any_of(f, f + groups(), [](float factor) { return factor < 1.0f; });
   if (clipped == nullptr || class_weights_.empty()) return;
-  // A weight is at most 1, so the rounded product is at most the factor: the bound on the clipped
-  // gradient also holds for the weighted one.
+  // Multiplies the clip factors by the class weight. The weight is at most 1, so the rounded
+  // product is at most the clip factor, and the bound on the norm of the clipped gradient still
+  // holds.
   const float weight = class_weight(example);
   for (int g = 0; g < groups(); ++g) f[g] *= weight;
 }

@@ -61,8 +61,8 @@ bool matches(const Network& net, const fused::LayerList<n>& list,
 }
 
 /// Adds the fused kernel for plan P to `to`, if the device's shared memory is large enough for it.
-/// A kernel that needs more than any device has is not compiled. limits: those of the device.
-/// functions: the network's activations.
+/// The kernel is not even compiled if it needs more shared memory than any device has
+/// (fused::kMaxShared). limits: limits of the device. functions: the network's activations.
 template <class P>
 void add_plan(const DeviceLimits& limits, const std::array<Activate, 4>& functions,
               std::vector<FusedKernel>& to) {

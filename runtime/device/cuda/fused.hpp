@@ -19,7 +19,7 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Layout of the packed copy of the parameters that a fused kernel reads. Members: `places`, the
 /// position of each parameter in the copy; `image`, the initial content; `low`, the distance
-/// between the two fp16 numbers whose sum is a weight.
+/// between the two fp16 numbers whose sum is a weight [bytes].
 struct FusedPacking {
   std::vector<PackedPlace> (*places)() = nullptr;
   std::vector<unsigned char> (*image)() = nullptr;

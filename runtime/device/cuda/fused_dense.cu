@@ -1,5 +1,6 @@
-// Fused kernels of networks of dense layers. A file of its own, because they are also compiled for
-// Hopper (kernels/common/dependent.cuh).
+// Fused kernels for networks of dense layers. They have a file of their own because this file is
+// also compiled for compute capability 9.0 (Hopper), as dependent launches require
+// (kernels/common/dependent.cuh).
 #include <array>
 #include <cstddef>
 #include <utility>

@@ -26,9 +26,9 @@ inline constexpr std::int64_t kMaxInFlight = 32768;
 std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
                                 std::size_t memory, std::int64_t wanted);
 
-/// Which number is multiplied by the weight of an example's class. factors: the example's clip
-/// factor, so that the weight is applied after clipping. loss: the gradient of the loss, so that
-/// the weight is applied before clipping; used for importance sampling and transformed gradients.
+/// Where the weight of an example's class is applied. factors: to the example's clip factor, i.e.
+/// after clipping. loss: to the gradient of the loss, i.e. before clipping; used for importance
+/// sampling and transformed gradients.
 enum class Weighted { factors, loss };
 
 /// Computes a network layer by layer, for one micro-batch (a part of the batch) after another. Owns

@@ -1,6 +1,6 @@
 #pragma once
-// Layout of a network for the CUDA engine: its layers, the planes between them, and the tables of
-// offsets that they read.
+// Layout of a network for the CUDA engine: its layers, the edges (arrays of activations) between
+// them, and the tables of offsets that the layers read.
 #include <cstdint>
 #include <memory>
 #include <vector>

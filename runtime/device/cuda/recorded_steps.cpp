@@ -19,8 +19,8 @@ StepRecipe without_numbers(StepRecipe recipe) {
 }
 
 /// Number of buffers of streamed rows (rows copied from the host during training) whose steps are
-/// launched before the host waits for the device. If the run stops early, because the host must
-/// round a noise number, the copies to the remaining buffers were made in vain.
+/// launched before the host waits for the device. If the run stops at a step because the host must
+/// compute one of its noise numbers, the rows of all later steps must be copied again.
 constexpr std::size_t kPartsAtOnce = 16;
 
 }  // namespace

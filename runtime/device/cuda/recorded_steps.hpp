@@ -49,9 +49,10 @@ class RecordedSteps {
     std::vector<Gpu::Recording> recordings;
     /// CUDA graphs that only start a step, i.e. provide its batch and its scalars; one for each of
     /// `recordings`. If there are none, each graph in `recordings` starts its own step. If there
-    /// are, each graph in `recordings` also starts the following step, and `starts` are needed only
-    /// for a step whose predecessor did not start it: the first step of a run, of the batches drawn
-    /// ahead or of a buffer of rows, and a step after one that the host has completed.
+    /// are, each graph in `recordings` also starts the following step. `starts` are then needed
+    /// only for steps that the step before has not started: the first step of a run, of the batches
+    /// drawn ahead, and of a buffer of rows, and the step after one that the host has completed
+    /// (StepEnd::complete()).
     std::vector<Gpu::Recording> starts;
   };
   /// CUDA graphs of a step if there are several ranks (processes). If the devices add up the ranks'
@@ -69,10 +70,10 @@ class RecordedSteps {
   /// process [examples]. An estimate that is too large costs little, because thread blocks without
   /// examples return at once.
   std::int64_t capacity_for(const StepRecipe& recipe) const;
-  /// Launches a step. If batches are drawn in advance, requires that the step has been started; its
-  /// last launch then starts the next step. Otherwise the first launch starts this step. capacity:
-  /// the largest batch that the launches can process. rows: device addresses of the batches and
-  /// rows.
+  /// Launches a step. If batches are drawn in advance, requires that this step has been started;
+  /// the last launch of this step then starts the next step. Otherwise the first launch starts this
+  /// step. capacity: the largest batch that the launches can process [examples]. rows: device
+  /// addresses of the batches and rows.
   void launch_step(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
   /// Records the launches of work(rows) as a CUDA graph and returns it. If rows are streamed from
   /// the host, returns one graph for each buffer of rows, with `rows` the addresses in that buffer.

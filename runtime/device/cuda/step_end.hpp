@@ -1,6 +1,6 @@
 #pragma once
-// Second half of a step on the device: noise, release and update (kernels/step/finish.hpp). Where
-// double precision is too coarse to round a pair of noise numbers, the host computes it.
+// Second half of a step on the device: noise, release and update (kernels/step/finish.hpp). If
+// double precision cannot decide how to round a pair of noise numbers, the host computes the pair.
 #include <cstddef>
 #include <cstdint>
 #include <span>

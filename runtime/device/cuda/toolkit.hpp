@@ -1,9 +1,10 @@
 #pragma once
-// Functions of the CUDA toolkit's libraries for the engine, one each. They are defined in
+// Functions through which the engine calls libraries of the CUDA toolkit. They are defined in
 // toolkit.cu, the only file that includes the headers of these libraries, except for those of
-// cuBLAS and cuFFT. Each function has a reference implementation: one of our kernels, or plain
-// loops in tests/support/simt/emulated_gpu.hpp. These run under the emulator and the PTX
-// interpreter; that of CUB also runs in builds without the library.
+// cuBLAS and cuFFT. Each computation has a reference implementation: a kernel of this project, or
+// plain loops in tests/support/simt/emulated_gpu.hpp. The reference implementations run under the
+// emulator and the PTX interpreter. The reference implementation of cub_norm_total() also runs in
+// builds without CUB.
 #include <cstddef>
 #include <cstdint>
 

@@ -92,7 +92,8 @@ class SequenceLayer : public CudaLayer {
   /// that the layers reserve.
   void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = reserve_parts(s, tiles); }
   const SequenceTileShape& tile() const { return tile_; }
-  /// Returns the arguments of the kernels of weight gradients without a weight.
+  /// Returns the arguments of the weight gradient kernels that do not depend on a weight matrix.
+  /// The list of weight matrices is empty; the caller adds the layer's matrices.
   SequenceGradient no_gradient(const MicroBatch& w) const {
     return {.batch = w.batch,
             .length = w.lengths(),
