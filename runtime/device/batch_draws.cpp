@@ -9,8 +9,8 @@
 namespace cudp {
 namespace {
 
-/// Number of examples in a range: the consecutive examples for which a thread draws at a time. A
-/// multiple of 256 (a tile of random words).
+/// Number of examples in a range. A thread draws for one range of consecutive examples at a time.
+/// Must be a multiple of 256, the number of examples whose random words are computed together.
 constexpr std::int64_t kRange = std::int64_t{64} * 256;
 
 /// Maximum number of batches that BatchDraws::allocate() draws at once.

@@ -68,8 +68,8 @@ class BatchDraws {
   const CpuKernels& k_;
   Numbering numbering_;
   std::vector<std::uint32_t> drawn_;                 // the batch
-  std::vector<std::vector<std::uint32_t>> parts_;    // of the batch, by task
-  std::vector<std::vector<std::uint32_t>> scratch_;  // one range of numbers, by thread
+  std::vector<std::vector<std::uint32_t>> parts_;    // [task], part of the batch
+  std::vector<std::vector<std::uint32_t>> scratch_;  // [thread], drawn examples of one range
   std::optional<AllocatedSteps> epoch_;
 };
 

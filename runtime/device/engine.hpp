@@ -70,10 +70,10 @@ struct EngineSettings {
   int threads = 0;  ///< number of CPU threads; 0 for all cores. Results do not depend on it.
   bool diagnostics = false;  ///< collect private statistics (--unsafe-diagnostics)
   /// Weight of each class in [0, 1], [classes]; empty if all are 1. The clipped gradient of an
-  /// example is multiplied by the weight of its class, which cannot increase the sensitivity.
-  /// Whether a gradient counts as clipped is decided before that. Exception: with importance
-  /// sampling or transformed gradients, the loss is multiplied by the weight instead, before the
-  /// gradient's norm is computed.
+  /// example is multiplied by the weight of its class, which cannot increase the sensitivity. A
+  /// gradient counts as clipped if its clip factor before this multiplication is below 1.
+  /// Exception: with importance sampling or transformed gradients, the loss is multiplied by the
+  /// weight instead, before the gradient's norm is computed.
   std::vector<float> class_weights = {};
   /// Canaries of an audit (examples with a chosen gradient); null in every training that is not
   /// audited.
@@ -130,8 +130,8 @@ struct Diagnostics {
     words[3] = static_cast<std::int64_t>(examples);
     words[4] = static_cast<std::int64_t>(non_finite);
   }
-  /// Returns the totals that to_words() wrote to words [kWords]. The words may also be sums of
-  /// those of several ranks (processes).
+  /// Returns the totals that to_words() wrote to words [kWords]. The words may also be sums over
+  /// the words of several ranks (processes).
   static Diagnostics of_words(const std::int64_t* words) {
     return {.loss_units = words[0],
             .norm_units = words[1],

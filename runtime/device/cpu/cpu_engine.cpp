@@ -483,7 +483,7 @@ class CpuEngine final : public Engine {
   Canaries canaries_;
   std::vector<float> ordinary_sum_;  ///< sum without the canaries' contributions; audits only
   const Dataset* train_ = nullptr;
-  std::optional<BatchDraws> draws_;       ///< of the examples of train_
+  std::optional<BatchDraws> draws_;       ///< draws batches of the training set
   std::unique_ptr<RowsAhead> ahead_;      ///< null: batches are not read ahead
   std::span<const std::uint32_t> batch_;  ///< the current step's examples, ascending
   /// Data set from which the current step reads its examples: train_, or a copy of the batch's rows

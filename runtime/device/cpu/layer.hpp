@@ -105,7 +105,7 @@ struct LayerSite {
   CpuEdge out;
   bool gives_input_gradient = false;  ///< whether an earlier layer is trained
   /// Whether the first layer reads table rows directly from the data set, in compact form
-  /// (CodedRows). Set both for the input and for the first layer.
+  /// (CodedRows). If so, it is set in the sites of both the input layer and the first layer.
   bool passes_codes = false;
 };
 
@@ -218,8 +218,8 @@ struct PackedMatrix {
   std::int64_t bias() const { return offset + static_cast<std::int64_t>(rows) * columns; }
   std::int64_t size() const { return static_cast<std::int64_t>(rows + 1) * columns; }
   /// Reserves space in the packed weights for a matrix of rows x columns floats and a bias after
-  /// it. Records in `storage` where each number of the bias is stored; the caller must do so for
-  /// the matrix. bias: the tensor, of at most `columns` numbers.
+  /// it. Records in `storage` the offset of each number of the bias. The caller must record the
+  /// offsets of the matrix's numbers. bias: the bias tensor, of at most `columns` numbers.
   static PackedMatrix reserve(Storage& storage, int rows, int columns, const ParameterTensor& bias);
 };
 

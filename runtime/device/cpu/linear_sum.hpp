@@ -16,9 +16,9 @@ namespace cudp::cpu {
 
 /// Computes sums of clipped gradients for linear models with one output, in place of the code for
 /// general networks. A single kernel call per group of examples reads the rows directly from the
-/// data set: floats, bytes, or the compact form with numbers and codes (CodedRows). In this class,
-/// `features` is the number of features, `numbers` that of the features that CodedRows stores as
-/// numbers, and d = features + 1 the number of parameters: the weights, then the bias.
+/// data set: floats, bytes, or the compact form with numbers and codes (CodedRows). Symbols in this
+/// class: `features` is the number of features, `numbers` is the number of features that CodedRows
+/// stores as numbers, and d = features + 1 is the number of parameters: the weights, then the bias.
 class LinearSum {
  public:
   /// Returns whether this class supports the network: a single dense layer with one output, and a

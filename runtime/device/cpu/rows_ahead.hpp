@@ -74,7 +74,7 @@ class RowsAhead {
     bool is_read = false;  ///< features are in `copies`, or on their way
     FetchedExamples copies;
     RowReader::List reading;
-    RowReader* reader = nullptr;  ///< of the file from which the rows are read
+    RowReader* reader = nullptr;  ///< reader of the file that has the rows
     /// The group of steps whose temporary file has the rows of this batch, kept alive until they
     /// have been read. Null if the rows are read from the data set's own file.
     std::shared_ptr<const StagedSteps::Group> staged;
@@ -95,7 +95,7 @@ class RowsAhead {
 
   const Dataset& train_;
   BatchDraws& draws_;
-  std::vector<Batch> batches_;  ///< of a step and of those after it, [step % batches_.size()]
+  std::vector<Batch> batches_;  ///< of this and the next steps, [step % batches_.size()]
   std::unique_ptr<RowReader> reader_;
   std::unique_ptr<StagedSteps> staged_;  ///< null: no rows are copied to temporary files
   std::uint64_t staged_batches_ = 0;

@@ -136,7 +136,7 @@ std::unique_ptr<StagedSteps> StagedSteps::open(const Dataset& train, const Engin
       if (f->reader == nullptr) return nullptr;
     }
   } catch (const Error&) {
-    return nullptr;  // no file can be made there
+    return nullptr;  // no temporary file can be created there
   }
   return staged;
 }
@@ -238,7 +238,7 @@ bool StagedSteps::read_all_rows(std::uint64_t step, const Draw& draw, const RowU
   group->file = files_.front();
   if (!copy_rows(*group, &use)) {
     group.reset();
-    end_passes();  // another one would fail, too
+    end_passes();  // another pass would fail, too
     return false;
   }
   now_ = std::move(group);

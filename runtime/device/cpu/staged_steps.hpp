@@ -40,8 +40,8 @@ struct StageLimits {
 /// file, never from a batch.
 struct StagePlan {
   std::uint64_t steps = 0;  ///< number of steps that share a pass; 0: reading row by row is faster
-  std::uint64_t slot_rows = 0;    ///< capacity of a step
-  std::uint64_t chunk_bytes = 0;  ///< memory in which rows of a step are collected
+  std::uint64_t slot_rows = 0;    ///< capacity of a step in a temporary file [rows]
+  std::uint64_t chunk_bytes = 0;  ///< memory in which rows of a step are collected [bytes]
   /// Number of steps at the start of a training that read their rows one by one, because the first
   /// pass has not ended. Does not apply if read_all_rows() has made the first pass before the first
   /// step.
@@ -85,7 +85,7 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
 class StagedSteps {
  public:
   /// Makes the object and its temporary files. Returns null if passes are not faster, or not
-  /// possible on this disk. Keeps a reference to `train`. settings: those of the engine. limits:
+  /// possible on this disk. Keeps a reference to `train`. settings: settings of the engine. limits:
   /// limits on a pass.
   static std::unique_ptr<StagedSteps> open(const Dataset& train, const EngineSettings& settings,
                                            const StageLimits& limits = {});
@@ -103,7 +103,7 @@ class StagedSteps {
   /// Consecutive steps whose rows one pass has copied to a temporary file, with their batches.
   struct Group {
     std::uint64_t first = 0;                          ///< number of the first step
-    std::vector<std::vector<std::uint32_t>> batches;  ///< of each step; ascending
+    std::vector<std::vector<std::uint32_t>> batches;  ///< row indices of each step, ascending
     std::uint64_t slot_rows = 0;
     std::shared_ptr<const File> file;
 
@@ -155,7 +155,7 @@ class StagedSteps {
   const Dataset& train_;
   StageLimits limits_;
   double expected_batch_;
-  std::uint64_t steps_;  ///< of the whole training
+  std::uint64_t steps_;  ///< number of steps of the whole training
   ThreadTeam team_;      ///< draws in the background
   BatchDraws draws_;
   StagePlan plan_;  ///< capacity of the files

@@ -17,9 +17,10 @@ namespace {
 constexpr std::size_t kMaxInUnits = 256;
 static_assert(2.0 * kMaxInUnits * kMaxUnits <= 0x1p31);
 
-/// Returns the number of examples that a worker processes at once: as many as have activations that
-/// fit into the second-level cache, but at least the minimum that the layers require so that enough
-/// examples share each read of the weights. l: the memory layout of the network.
+/// Returns the number of examples that a worker processes at once: the largest multiple of 4 for
+/// which all activations fit into the second-level cache, but at least the number that the layers
+/// require (min_in_flight, so that enough examples share each read of the weights), and at most
+/// l.chunk. l: the memory layout of the network.
 int examples_in_flight(const CpuLayout& l) {
   constexpr std::int64_t kCacheFloats = 196'608;  // 768 KB
   const std::int64_t fit = kCacheFloats / std::max<std::int64_t>(1, l.storage.values);

@@ -424,10 +424,10 @@ class CudaGpu {
     return dnn_scratch_.get();
   }
 
-  static constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // for cuBLAS [bytes]
+  static constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // workspace of cuBLAS [bytes]
 
   bool loads_only_ = false;
-  bool allows_dependents_ = false;  // launch_dependent() is more than launch()
+  bool allows_dependents_ = false;  // if false, launch_dependent() is an ordinary launch
   DeviceLimits limits_;
   std::size_t memory_ = 0;
   std::string uuid_;

@@ -19,9 +19,9 @@ SumScale scale_of(const StepRecipe& recipe, float clip_norm) {
   return sum_scale(clip_norm, grid);
 }
 
-/// Divides `steps`, all steps in order, into submissions of at most position.max_steps() steps. For
-/// each submission, sets cursor.first to the number of its first step and calls body(the
-/// submission's steps).
+/// Divides `steps`, a list of consecutive steps, into submissions of at most position.max_steps()
+/// steps. For each submission, sets cursor.first to the number of its first step and calls body()
+/// with its steps.
 template <class Body>
 void for_each_submission(const RunPosition& position, StepCursor& cursor,
                          std::span<ListedStep> steps, const Body& body) {
@@ -107,7 +107,7 @@ FollowedSteps DeviceEngine::run_following(const StepRecipe& recipe, std::uint64_
   for (const StepScalars& s : scalars) at_start.push_back(scalars_at(rule, clip, s));
   std::vector<ListedStep> steps = listed(recipe, at_start);
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    steps[i].scalars = scalars[i];  // from which the device derives the others
+    steps[i].scalars = scalars[i];  // the device adapts them to the clipping norm
     steps[i].count_noise = count_noise[i];
   }
   FollowedSteps followed;

@@ -37,8 +37,8 @@ struct CudaLayout {
 };
 
 /// Builds the memory layout of the network for CUDA. The result points into `network`, which must
-/// outlive it. Throws Error if a buffer is too large for 32-bit offsets. choices: how layers are
-/// computed.
+/// outlive it. Throws Error if a buffer is too large for 32-bit offsets. choices: options that
+/// determine how layers are computed.
 CudaLayout build_layout(const Network& network, const LayoutChoices& choices = {});
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

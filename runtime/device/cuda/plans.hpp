@@ -111,7 +111,7 @@ inline constexpr int kMinTensorSide = 16;
 
 /// Returns the shared memory that one block may use to compute a convolution from patches, parts of
 /// the image [bytes]. With it, three such blocks fit a multiprocessor of an H200, and two fit one
-/// of an A100. limits: those of the device.
+/// of an A100. limits: limits of the device.
 inline std::size_t patch_shared_bytes(const DeviceLimits& limits) {
   return std::min(limits.shared_bytes, std::size_t{72} * 1024);
 }

@@ -117,8 +117,8 @@ RowStream::Part RowStream::stage(const Draw& draw, std::uint64_t first, std::siz
 
 void RowStream::launched(const Part& part) { gpu_.mark(buffers_.at(part.buffer)->read); }
 
-/// Copies the rows of the examples in examples_, those of the current part's steps, from the
-/// training set to a buffer in host memory, `to`.
+/// Copies the rows of examples_, the examples of the current part's steps, from the training set to
+/// a buffer in host memory, `to`.
 void RowStream::copy_rows(std::uint8_t* to) {
   constexpr std::size_t kTask = 256;
   const std::span<const std::uint32_t> examples = examples_;

@@ -52,10 +52,10 @@ class RowStream {
   /// Largest number of steps whose rows are in one buffer at the same time.
   static constexpr std::size_t kMaxSteps = 256;
 
-  /// Keeps references to the arguments. gpu: the device. train: the training set. settings: those
-  /// of the engine. shared: data that is the same for all rows, such as class weights, in device
-  /// memory. sorts_words: whether an embedding is trained; the buffers then also have the positions
-  /// of each text sorted by word.
+  /// Keeps references to the arguments. gpu: the device. train: the training set. settings:
+  /// settings of the engine. shared: data that is the same for all rows, such as class weights, in
+  /// device memory. sorts_words: whether an embedding is trained; the buffers then also have the
+  /// positions of each text sorted by word.
   RowStream(Gpu& gpu, const Dataset& train, const EngineSettings& settings,
             const DeviceData& shared, bool sorts_words);
 
@@ -120,7 +120,7 @@ class RowStream {
   Columns at_{};
   std::array<std::optional<Buffers>, kBuffers> buffers_;
   std::size_t next_ = 0;                 // buffer of the next part
-  std::vector<std::uint32_t> examples_;  // of the last part
+  std::vector<std::uint32_t> examples_;  // Part::examples of the last part
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

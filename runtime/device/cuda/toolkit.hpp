@@ -37,7 +37,7 @@ int cublaslt_close(void* handle);
 /// Computes the output of a dense layer by cuBLASLt, in one kernel with bias and activation.
 /// scratch: device memory of `bytes` bytes. The call may be recorded in a CUDA graph. run: if
 /// false, only chooses cuBLASLt's algorithm and computes nothing. Throws Error if cuBLASLt has no
-/// algorithm for this size. handle: that of cuBLASLt.
+/// algorithm for this size. handle: handle of cuBLASLt.
 void cublaslt_dense(void* handle, const DenseRows& a, void* scratch, std::size_t bytes,
                     cudaStream_t stream, bool run);
 
@@ -48,12 +48,12 @@ void* cudnn_open();
 int cudnn_close(void* handle);
 /// Computes a convolution of a batch of images by cuDNN, with a deterministic algorithm.
 /// scratch(owner, n) must return device memory of n bytes. Throws Error if cuDNN has no such
-/// algorithm. handle: that of cuDNN.
+/// algorithm. handle: handle of cuDNN.
 void cudnn_convolve(void* handle, const ConvolutionBatch& a, void* (*scratch)(void*, std::size_t),
                     void* owner, cudaStream_t stream);
 /// Computes an LSTM or GRU for a batch of texts by cuDNN. Waits for the device to read the texts'
 /// lengths, so it must not be recorded in a CUDA graph. scratch(owner, n) must return device memory
-/// of n bytes. handle: that of cuDNN.
+/// of n bytes. handle: handle of cuDNN.
 void cudnn_recur(void* handle, const RecurrentBatch& a, void* (*scratch)(void*, std::size_t),
                  void* owner, cudaStream_t stream);
 

@@ -206,9 +206,9 @@ class CpuDense final : public CpuLayer {
     for (int o = 0; o < outputs_; ++o) input_steps_.push_back({o, narrow(o * x.size())});
   }
 
-  /// Adds a row of weights, that of the next input, to the tables that the matrix products read
-  /// (input_of_row_, weight_of_row_, forward_steps_), and records in `s` where its weights are
-  /// stored. at: offset of the input in the activations. pixel: index of the input in PyTorch's
+  /// Adds the row of weights of the next input to the tables that the matrix products read
+  /// (input_of_row_, weight_of_row_, forward_steps_). Records in `s` the offset of each of these
+  /// weights. at: offset of the input in the activations. pixel: index of the input in PyTorch's
   /// order.
   void place_input(Storage& s, std::int64_t at, std::int64_t pixel) {
     const auto row = static_cast<std::int64_t>(input_of_row_.size());

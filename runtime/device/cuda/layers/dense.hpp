@@ -22,7 +22,7 @@ class CudaDense final : public ProductLayer {
   }
   /// Whether the kernels that compute the layer's matrix products require inputs that are rounded
   /// to TF32 in memory. BLAS does not require it: it rounds while it multiplies. l: the layer in
-  /// its network. choices: how layers are computed.
+  /// its network. choices: options that determine how layers are computed.
   bool reads_rounded(const NetworkLayer& l, const LayoutChoices& choices) const override {
     return choices.precision == Precision::tf32 && uses_own_kernels(l, choices) &&
            gains_from_tensor_cores(l.in.size(), l.out.size());

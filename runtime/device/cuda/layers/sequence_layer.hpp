@@ -81,7 +81,7 @@ class SequenceLayer : public CudaLayer {
   }
   /// Chooses the size of the tiles into which kernels divide the layer's weight gradients. A
   /// derived class must call it once in reserve(), before tile() is used. rows, columns: size of
-  /// the layer's largest weight matrix. precision: that of the gradients.
+  /// the layer's largest weight matrix. precision: precision of the gradients.
   void choose_tile(CudaStorage& s, int rows, int columns, Precision precision) {
     gradient_precision_ = precision;
     tile_ = sequence_tile(rows, columns, precision);
