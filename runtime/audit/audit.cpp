@@ -18,15 +18,18 @@
 namespace cudp {
 namespace {
 
-/// Returns a random key for the audit's own choices: which canaries are included in the training
-/// (members), and from which examples they are made. It is independent of the training's key.
+/// Returns the random key of the audit's own choices: which canaries are members (included in the
+/// training), and from which examples they are made. If config.seed is set, the key is made from
+/// the seed XOR a constant, so that it differs from the training's key. Otherwise it is drawn at
+/// random.
 RandomKey audit_key(const TrainConfig& config) {
   constexpr std::uint64_t kOther = 0x61756469746b6579;
   return config.seed ? key_from_seed(static_cast<std::uint64_t>(*config.seed) ^ kOther)
                      : make_key();
 }
 
-/// Default number of canaries, unless the model or the data are too small for as many.
+/// Default number of canaries. If the model has fewer parameters (gradient canaries), or half of
+/// the examples are fewer (example canaries), the default is that smaller number.
 constexpr std::uint64_t kCanaries = 1000;
 /// Minimum number of canaries: fewer guesses give no useful bound.
 constexpr std::uint64_t kMinCanaries = 10;
@@ -41,7 +44,8 @@ class ProgressReporter final : public TrainingObserver {
       : reporter_(reporter), canaries_(canaries) {}
 
   void planned(const Training& training) override {
-    // The plan of a method with importance sampling states the rate of the worst case.
+    // The rate is the expected batch size divided by the number of examples. With importance
+    // sampling this is the rate of the worst case, in which all gradients have the clipping norm.
     if (const auto* method = dynamic_cast<const EngineMethod*>(&training.method()))
       canaries_.scores.emplace(canaries_.parameters, method->plan().sampling_rate(),
                                method->plan().group);
@@ -61,8 +65,9 @@ class ProgressReporter final : public TrainingObserver {
   Canaries& canaries_;
 };
 
-/// Returns the number of canaries that the user requested, or the default. Throws InputError if it
-/// is out of range; the message has the number of training examples only if that is public.
+/// Returns the number of canaries: the requested number or the default. Throws InputError if the
+/// requested number of canaries or of guesses is out of range, or if the model or the training set
+/// is too small. Error messages state the number of training examples only if it is public.
 std::uint64_t number_of_canaries(const AuditSettings& settings, const Experiment& e) {
   if (e.data.train.size() == 0)
     throw InputError("--dataset: expected at least one training example for an audit, found none");
@@ -106,7 +111,8 @@ void bound(AuditResult& r, const Training& t) {
   const double error = 1.0 - r.settings.confidence;
   r.any = privacy::epsilon_lower(r.guesses, r.delta, error);
   r.gaussian = privacy::gaussian_epsilon_lower(r.guesses, r.delta, error);
-  // Releases that are chosen adaptively have no single trade-off curve.
+  // With a privacy filter, later releases are chosen depending on earlier ones. Such releases have
+  // no single trade-off curve, so the bound `own` is not computed.
   if (t.filter() != nullptr) return;
   try {
     r.own = privacy::epsilon_lower(r.guesses, t.ledger().releases(), r.delta, error,

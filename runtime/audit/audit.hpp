@@ -44,10 +44,11 @@ struct AuditResult {
   double delta = 0.0;
   std::uint64_t members = 0;  ///< number of canaries that were in the training set
   privacy::Guesses guesses;
-  /// Lower bounds on epsilon, at the certificate's delta, that follow from the attacker's guesses.
-  /// They differ in what they assume about the mechanism. any: nothing. gaussian: that its
-  /// trade-off curve is that of Gaussian noise. own: that it makes the run's own releases, with an
-  /// unknown noise multiplier; nullopt if their trade-off curve is not known.
+  /// Lower bounds on epsilon at the certificate's delta, computed from the attacker's guesses. The
+  /// bound `any` assumes nothing about the mechanism. The bound `gaussian` assumes that the
+  /// mechanism has the trade-off curve of Gaussian noise. The bound `own` assumes that the
+  /// mechanism makes the releases in the run's ledger, with all noise multipliers changed by one
+  /// unknown factor. It is nullopt if the trade-off curve of these releases is not known.
   double any = 0.0;
   double gaussian = 0.0;
   std::optional<double> own;
@@ -61,13 +62,13 @@ struct AuditResult {
   bool refutes() const;
 };
 
-/// Audits a training: trains once with canaries, each included with probability 1/2, and guesses
-/// from the result which were included. The training is that of `cudp train`, with the same
-/// sampler, clipping, noise and accounting. If a unit of privacy has several rows, a canary is a
-/// whole unit of that many equal rows. If the number of examples is public, the public number
-/// counts all canaries, whether they are included in the training or not. Writes no file. No result
-/// of such a run may be released. Throws InputError if the settings do not allow an audit or a
-/// training, BudgetError if the privacy budget does not suffice.
+/// Audits a training. Trains once with canaries, each of which is included with probability 1/2,
+/// and guesses from the result which canaries were included. The training is that of `cudp train`,
+/// with the same sampler, clipping, noise and accounting. If a unit of privacy has several rows,
+/// each canary is a whole unit of that many equal rows. If the number of training examples is
+/// public, that number counts every canary, included or not. Writes no file. No result of an
+/// audited training may be released. Throws InputError if the settings do not allow an audit or a
+/// training. Throws BudgetError if the privacy budget does not suffice.
 AuditResult audit(const TrainConfig& config, const AuditSettings& settings, Reporter& reporter);
 
 }  // namespace cudp

@@ -50,10 +50,11 @@ struct Canaries {
   std::size_t members() const;
 };
 
-/// Sets up the experiment's engines so that they add the gradient canaries that are members to
-/// their gradient sums, and pass each released sum to `canaries.scores`. That must be set before
-/// the first step and must outlive the engines. For each member, a blank example is appended to the
-/// training set, so that it is counted and sampled. Requires at most one canary per parameter.
+/// Sets up the experiment's engines so that they add the gradients of member canaries to their
+/// gradient sums, and pass each released sum to `canaries.scores`. The caller must set
+/// `canaries.scores` before the first step. `canaries` must outlive the engines. Appends blank
+/// examples to the training set, one per row of each member, so that members are counted and
+/// sampled. Requires at most one canary per parameter.
 void add_gradient_canaries(Experiment& experiment, Canaries& canaries);
 
 /// Adds those example canaries that are members to the experiment's training set, and replaces its

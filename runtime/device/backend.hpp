@@ -53,9 +53,9 @@ struct Backend {
 using ReportLine = std::function<void(const std::string& line)>;
 
 /// Returns the backend for the requested device. Device::automatic means the first CUDA device if
-/// this build supports CUDA and that device is new enough, otherwise the CPU. say: called with
-/// lines about the device, also later by the engines. Throws InputError if a CUDA device is
-/// requested by name, and CUDA is not available or has no device of that number.
+/// this build supports CUDA and that device is new enough, otherwise the CPU. say: function that
+/// CUDA engines of the backend call with lines for the user about the device. Throws InputError if
+/// a CUDA device is requested by name and cannot be used.
 Backend choose_backend(Device requested, const ReportLine& say = {});
 
 /// Returns whether the requested CUDA device can be used. devices: all CUDA devices of the machine.

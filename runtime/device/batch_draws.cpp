@@ -9,8 +9,8 @@
 namespace cudp {
 namespace {
 
-/// Number of examples in a range: the consecutive examples for which a thread draws at a time. A
-/// multiple of 256 (a tile of random words).
+/// Number of examples in a range. A thread draws for one range of consecutive examples at a time.
+/// Must be a multiple of 256, the number of examples whose random words are computed together.
 constexpr std::int64_t kRange = std::int64_t{64} * 256;
 
 /// Maximum number of batches that BatchDraws::allocate() draws at once.
@@ -43,9 +43,10 @@ std::span<const std::uint32_t> BatchDraws::draw(std::uint64_t step, const Draw& 
 }
 
 /// Draws a batch in which each example is drawn independently of the others (Poisson or importance
-/// sampling). Writes the examples' sampling indices (Numbering), relative to numbering_.begin(), to
-/// drawn_. norms: stored gradient norm of each example, for importance sampling. draw: Poisson or
-/// Candidates (importance sampling).
+/// sampling). Writes to drawn_ the sampling indices of the drawn examples, i.e. the indices with
+/// which batches are drawn (class Numbering). They are relative to numbering_.begin(). norms:
+/// stored gradient norm of each example, for importance sampling. draw: Poisson or Candidates
+/// (importance sampling).
 void BatchDraws::draw_each(std::uint64_t step, const Draw& draw, std::span<const float> norms) {
   const auto* const poisson = std::get_if<Poisson>(&draw);
   const auto* const candidates = std::get_if<Candidates>(&draw);
@@ -81,9 +82,10 @@ void BatchDraws::draw_each(std::uint64_t step, const Draw& draw, std::span<const
   for (const auto& part : parts_) drawn_.insert(drawn_.end(), part.begin(), part.end());
 }
 
-/// Random allocation: writes the sampling indices (Numbering) of the examples in the batch of this
-/// step, relative to numbering_.begin(), to drawn_. Draws the batches of the step's epoch first if
-/// they are not drawn yet.
+/// Random allocation: writes to drawn_ the sampling indices of the examples in the batch of this
+/// step, i.e. the indices with which batches are drawn (class Numbering). They are relative to
+/// numbering_.begin(). If the batches of the step's epoch have not been drawn yet, draws them
+/// first.
 void BatchDraws::draw_allocated(const Allocation& allocation, std::uint64_t step) {
   const std::uint64_t number = step / allocation.steps;
   const std::uint64_t in_epoch = step % allocation.steps;

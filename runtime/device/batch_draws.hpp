@@ -54,12 +54,12 @@ class BatchDraws {
   }
   void draw_each(std::uint64_t step, const Draw& draw, std::span<const float> norms);
   void draw_allocated(const Allocation& allocation, std::uint64_t step);
-  /// For random allocation: draws the batches of consecutive steps of an epoch, and stores them in
-  /// epoch_. If all steps of the epoch are within the limits (expected to have at most
-  /// kMaxAllocated examples together, and at most kMaxBatches steps), draws all of them; otherwise
-  /// as many steps from `begin` on as are within the limits, but at least one. number: index of the
-  /// epoch. steps: number of steps of the epoch. begin: first of the steps, counted from the
-  /// epoch's first.
+  /// Draws batches of consecutive steps of an epoch by random allocation, and stores them in
+  /// epoch_. Draws all steps of the epoch if there are at most kMaxBatches steps, and their batches
+  /// are expected to have at most kMaxAllocated examples together. Otherwise draws as many steps
+  /// from `begin` on as these two limits allow, but at least one. number: index of the epoch.
+  /// steps: number of steps of the epoch. begin: first step that must be drawn, counted from the
+  /// epoch's first step.
   void allocate(std::uint64_t number, std::uint64_t steps, std::uint64_t begin);
 
   Generator generator_;
@@ -68,8 +68,8 @@ class BatchDraws {
   const CpuKernels& k_;
   Numbering numbering_;
   std::vector<std::uint32_t> drawn_;                 // the batch
-  std::vector<std::vector<std::uint32_t>> parts_;    // of the batch, by task
-  std::vector<std::vector<std::uint32_t>> scratch_;  // one range of numbers, by thread
+  std::vector<std::vector<std::uint32_t>> parts_;    // [task], part of the batch
+  std::vector<std::vector<std::uint32_t>> scratch_;  // [thread], drawn examples of one range
   std::optional<AllocatedSteps> epoch_;
 };
 

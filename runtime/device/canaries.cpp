@@ -42,7 +42,8 @@ std::vector<CanaryFacts> Canaries::add(std::span<const std::uint32_t> examples,
     const std::uint32_t parameter = parameter_of(example);
     const std::int64_t at =
         where != nullptr ? std::int64_t{where[parameter]} : std::int64_t{parameter};
-    // The transform's mean is ignored: it is negligible compared with kCanaryGradient.
+    // Coordinate-wise clipping transforms a gradient to (gradient - m) / scale. Here m is left out:
+    // it is negligible compared with kCanaryGradient.
     const float g = kCanaryGradient * (use.inverse != nullptr ? use.inverse[at] : 1.0f);
     const auto group = static_cast<std::size_t>(group_of(parameter));
     std::ranges::fill(squares, 0.0f);

@@ -51,8 +51,8 @@ std::uint64_t Engine::norm_total(double max_norm, double grid) {
 /// Runs scalars.size() steps with an adaptive clipping norm, from number `first` on, one at a time
 /// with run(). After each step the host computes the noisy count of unclipped gradients and, from
 /// it, the clipping norm of the next step. rule: how the clipping norm is adapted. clip: clipping
-/// norm of the first step. scalars: those of each step. count_noise: for each step, the noise on
-/// its count.
+/// norm of the first step. scalars: scalars of each step before the adaptation. count_noise: for
+/// each step, the noise on its count.
 FollowedSteps Engine::run_following(const StepRecipe& recipe, std::uint64_t first,
                                     std::span<const StepScalars> scalars, const ClipRule& rule,
                                     float clip, std::span<const std::int64_t> count_noise) {

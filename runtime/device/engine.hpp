@@ -41,8 +41,8 @@ struct TrainState {
   std::vector<float> norms;
 };
 
-/// Error message if a batch is larger than the memory that a device has for it. For any data the
-/// probability is below 1e-30.
+/// Error message if a batch is larger than the memory that a device has for it. The probability of
+/// such a batch is below 1e-30, whatever the data are.
 inline constexpr const char* kBatchTooLarge =
     "a batch was larger than the device has memory for: the run cannot be used";
 
@@ -70,10 +70,10 @@ struct EngineSettings {
   int threads = 0;  ///< number of CPU threads; 0 for all cores. Results do not depend on it.
   bool diagnostics = false;  ///< collect private statistics (--unsafe-diagnostics)
   /// Weight of each class in [0, 1], [classes]; empty if all are 1. The clipped gradient of an
-  /// example is multiplied by the weight of its class, which cannot increase the sensitivity.
-  /// Whether a gradient counts as clipped is decided before that. Exception: with importance
-  /// sampling or transformed gradients, the loss is multiplied by the weight instead, before the
-  /// gradient's norm is computed.
+  /// example is multiplied by the weight of its class, which cannot increase the sensitivity. A
+  /// gradient counts as clipped if its clip factor before this multiplication is below 1.
+  /// Exception: with importance sampling or transformed gradients, the loss is multiplied by the
+  /// weight instead, before the gradient's norm is computed.
   std::vector<float> class_weights = {};
   /// Canaries of an audit (examples with a chosen gradient); null in every training that is not
   /// audited.
@@ -130,8 +130,8 @@ struct Diagnostics {
     words[3] = static_cast<std::int64_t>(examples);
     words[4] = static_cast<std::int64_t>(non_finite);
   }
-  /// Returns the totals that to_words() wrote to words [kWords]. The words may also be sums of
-  /// those of several ranks (processes).
+  /// Returns the totals that to_words() wrote to words [kWords]. The words may also be sums over
+  /// the words of several ranks (processes).
   static Diagnostics of_words(const std::int64_t* words) {
     return {.loss_units = words[0],
             .norm_units = words[1],
@@ -195,13 +195,13 @@ class Engine {
   /// Runs steps number first, first + 1, ... of one recipe, one step for each element of `scalars`,
   /// and returns when all are done. An engine may record a step as a CUDA graph and replay it
   /// without the host. A step has five parts:
-  ///  1. It draws its batch as recipe.draw requires.
+  ///  1. The engine draws the batch as recipe.draw requires.
   ///  2. It sums the examples' contributions, which recipe.contribution defines. A contribution
   ///     that is not finite counts as 0.
   ///  3. It adds noise to the sum. The noisy sum counts as released, i.e. it may be published. In
   ///     the following, g~ is the released sum / expected batch size.
-  ///  4. If recipe.step_size is set, it increases b^2 by |g~|^2, then divides the learning rate
-  ///     by b.
+  ///  4. If recipe.step_size is set, it divides the learning rate by b, where b^2 grows with |g~|^2
+  ///     in each step (StepSizeSettings).
   ///  5. It makes the optimizer's update with g~. For transformed gradients, g~ is first
   ///     transformed back, and also updates their mean and standard deviation.
   ///
@@ -212,8 +212,8 @@ class Engine {
                    std::span<const StepScalars> scalars) = 0;
 
   /// Runs steps as run() does, but changes the clipping norm after each step by `rule`. clip:
-  /// clipping norm of the first step. scalars: those of each step before the adaptation; a step
-  /// with clipping norm c uses scalars_at(rule, c, its element). count_noise: for each step the
+  /// clipping norm of the first step. scalars: scalars s of each step before the adaptation; the
+  /// step uses scalars_at(rule, c, s), where c is its clipping norm. count_noise: for each step the
   /// noise on its count of unclipped gradients, in multiples of rule.grid; runtime/gate/gate.hpp
   /// draws it. Requires flat clipping, EngineSettings::diagnostics, and no release observer. The
   /// caller must check the result with check_followed().
@@ -247,11 +247,12 @@ class Engine {
   /// and sets them to 0. They are exact, without noise, so they must not be published.
   virtual Diagnostics diagnostics() = 0;
 
-  /// Reads all rows of the training set from their file, in order, and hands them over to `use`, if
-  /// the engine can copy the rows of its first steps in the same pass. Returns whether it did;
-  /// if not, `use` received some rows or none, and steps read their rows otherwise. To be called
-  /// before the first step. step: number of that step. draw: how the steps draw their batches.
-  /// Results do not depend on this call.
+  /// Reads all rows of the training set from their file once, in order, and passes them to `use`.
+  /// Does so only if the engine can copy the rows of its first steps in the same pass. Returns
+  /// whether all rows were read and copied. If not, `use` may have received some of the rows, and
+  /// the first steps read their rows without such a copy. Call it before the first step. step:
+  /// number of the first step. draw: how the steps draw their batches. Results do not depend on
+  /// this call.
   virtual bool read_all_rows(std::uint64_t /*step*/, const Draw& /*draw*/, const RowUse& /*use*/) {
     return false;
   }

@@ -11,9 +11,9 @@
 
 namespace cudp {
 
-/// Computes sums over the training set for a linear model of two classes. The training set stays on
-/// a device; this is for methods that use all examples at once. A model has one weight per feature,
-/// and last the bias, which is the weight of a constant feature 1: d = features + 1.
+/// Computes sums over the training set, or over a batch of it (draw_batch()), for a linear model of
+/// two classes. The training set stays on a device. A model has d = features + 1 weights: one per
+/// feature, and then the bias, which is the weight of a constant feature 1.
 ///
 /// Every example's contribution to a sum is rounded to a multiple of a power of two, the grid, and
 /// the multiples are added without error. So adding or removing an example changes a sum by exactly
@@ -37,8 +37,9 @@ class LinearEngine {
   /// must not be published, because the privacy bound assumes that batches are secret.
   virtual std::vector<std::uint32_t> batch() = 0;
 
-  /// Returns the sum over the batch of the examples' loss gradients at weights w [d], each clipped
-  /// to norm max_norm; [d]. Stores the scores at w, which clipped_losses() uses.
+  /// Returns the sum over the batch of the examples' loss gradients at weights w, each clipped to
+  /// norm max_norm. w and the result: [d]. Also stores the score of each example, the scalar
+  /// product of w and its features, for clipped_losses().
   virtual std::vector<double> clipped_gradient_sum(std::span<const float> w, double max_norm) = 0;
 
   /// Returns, for each step size a in `steps`, the sum over the batch of the examples' losses at

@@ -6,10 +6,10 @@
 
 namespace cudp {
 
-/// Returns the grid of a sum: the power of two to whose multiples its summands are rounded. It is
-/// so coarse that a sum of max_examples summands, each at most `bound`, is at most 2^52 grid steps
-/// and therefore exact in double, and never finer than 2^-24 times `bound`. max_examples: public
-/// upper bound on the number of examples, at least 1.
+/// Returns the grid of a sum: the power of two to whose multiples its summands are rounded. The sum
+/// of max_examples summands, each at most `bound`, is at most 2^52 grid steps, so it is exact in
+/// double. The grid is at least 2^-24 times `bound`. max_examples: public upper bound on the number
+/// of examples, at least 1.
 inline double linear_grid(double bound, double max_examples) {
   return std::ldexp(1.0, std::ilogb(bound) + 1 - std::clamp(52 - ceil_log2(max_examples), 1, 24));
 }

@@ -22,7 +22,7 @@ struct DeviceSums {
 };
 
 /// Returns the reason why the devices of the ranks (processes) cannot add up sums directly; empty
-/// if they can. All ranks get the same text, that of the first rank that has a reason. mine:
+/// if they can. All ranks get the same text: the reason of the first rank that has one. mine:
 /// properties of this rank's device.
 std::string why_not_on_devices(Ranks& ranks, const DeviceSums& mine);
 

@@ -16,8 +16,9 @@ using std::numbers::pi;
 using Complex = std::complex<double>;
 using Field = std::vector<Complex>;  // complex image or spectrum, [rows, columns]
 
-// Kymatio's rounded pi. The filters are Kymatio's, so that features can be compared with published
-// results: Morlet wavelets at two scales and kScatterAngles angles, and a Gaussian low-pass filter.
+// Approximation of pi in the code of Kymatio. All filters are computed as in Kymatio, so that
+// features can be compared with published results: Morlet wavelets at two scales and kScatterAngles
+// angles, and a Gaussian low-pass filter.
 constexpr double kKymatiosPi = 3.1415;
 /// Ratio of the lengths of a wavelet's envelope along the wave and across it.
 constexpr double kSlant = 4.0 / kScatterAngles;
@@ -35,9 +36,9 @@ std::vector<Complex> roots_of_unity(int n) {
 }
 
 /// Computes, in place, the discrete Fourier transform of each of `lines` lines of `f`. Line l has n
-/// numbers, the first at index l * line_step, each of the next `step` further. Uses the plain sum
-/// in double, O(n^2), because tables are computed only once. Complex products are written out,
-/// because those of std::complex check for NaN, which is slow. kSide lines are summed at a time.
+/// numbers; number j is at index l * line_step + j * step. Uses the plain sum in double, O(n^2),
+/// because tables are computed only once. Complex products are written out, because those of
+/// std::complex check for NaN, which is slow. Computes kSide lines at a time.
 void transform_lines(Field& f, int n, int step, int lines, int line_step) {
   constexpr int kSide = 8;
   const std::vector<Complex> roots = roots_of_unity(n);
@@ -146,11 +147,11 @@ std::vector<double> low_pass_spectrum(int n) {
 }
 
 /// Returns ScatterTables::low_rows for one axis and level: the weights with which each output of
-/// the low-pass filter adds up the pixels of a line, in blocks of kLowPassBlock outputs. Outputs
-/// are at every fourth pixel of level 0: output o is centred on pixel 4 (o + 1), because the first
-/// and the last of these pixels are in the padding. A line of level 1 has only every other pixel,
-/// and so only the lower half of the frequencies. n: number of pixels of the padded axis at level
-/// 0. outputs: number of outputs.
+/// the low-pass filter adds up the pixels of a line, in blocks of kLowPassBlock outputs. Output o
+/// is centred on pixel 4 (o + 1) of level 0. Pixel 0 and the last multiple of 4 have no output,
+/// because they are in the padding. A line of level 1 has only every other pixel, so its filter has
+/// only the lower half of the frequencies. n: number of pixels of the padded axis at level 0.
+/// outputs: number of outputs.
 std::vector<float> low_pass_table(int n, int level, int outputs) {
   const std::vector<double> full = low_pass_spectrum(n);
   const int size = n >> level;

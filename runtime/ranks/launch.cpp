@@ -30,8 +30,8 @@ std::string ending_of(int status) {
   return fmt::format("ended with exit code {}", WEXITSTATUS(status));
 }
 
-/// The ranks of one node, as the object of rank 0, which has started the processes of the other
-/// ranks and waits for their end.
+/// The Ranks object of rank 0, if all ranks are processes of one node. Rank 0 has started the
+/// processes of the other ranks, and waits until they have ended.
 class ForkedRanks final : public Ranks {
  public:
   ForkedRanks(int n, std::chrono::milliseconds timeout)
@@ -42,7 +42,8 @@ class ForkedRanks final : public Ranks {
   ForkedRanks(ForkedRanks&&) = delete;
   ForkedRanks& operator=(ForkedRanks&&) = delete;
   ~ForkedRanks() override {
-    // The other ranks end by themselves after the training has ended.
+    // The processes of the other ranks end by themselves after the training. Those that still run
+    // after kPatience are killed.
     constexpr auto kPatience = std::chrono::seconds(10);
     const auto start = std::chrono::steady_clock::now();
     while (is_one_left()) {
@@ -107,8 +108,7 @@ class ForkedRanks final : public Ranks {
     ::_exit(static_cast<int>(code));
   }
 
-  /// Returns whether any child process still runs. Records the exit status of those that have
-  /// ended.
+  /// Returns whether any child process still runs. Sets `gone` of those that have ended.
   bool is_one_left() {
     bool left = false;
     for (Child& c : children_) {

@@ -4,10 +4,10 @@
 
 namespace cudp {
 
-/// What the environment variables state about a launcher, such as mpirun, that started this
-/// process: the number of processes that it started, and the name of the variable with this number;
-/// 1 and "" if no launcher did. SLURM_NTASKS is not used, because it is also set in a batch script
-/// that starts one process.
+/// Number of processes that a launcher, such as mpirun, has started, and the name of the
+/// environment variable that states this number. If no launcher has started this process, or it has
+/// started one process only: 1 and "". SLURM_NTASKS is not used, because it is also set in a batch
+/// script that starts one process.
 struct Launched {
   std::string variable;
   long processes = 1;

@@ -72,7 +72,7 @@ class MpiRanks final : public Ranks {
     for (std::size_t at = 0; at < numbers.size(); at += kMaxAtOnce) {
       const std::size_t n = std::min(kMaxAtOnce, numbers.size() - at);
       Handle request = mpi_.no_request;
-      // unsigned, so that sums wrap
+      // The type is unsigned, so that sums wrap around (modulo 2^64).
       mpi_.iallreduce(mpi_.in_place(), numbers.data() + at, static_cast<int>(n), mpi_.uint64,
                       mpi_.sum, mpi_.world, &request);
       wait(request, what, Patience::limited);
@@ -126,7 +126,8 @@ class MpiRanks final : public Ranks {
 
   /// Prints `why`, the reason, and ends the processes of all ranks with this exit code.
   void abort(const std::string& why, Exit code) noexcept override {
-    // Rank 0 prints the errors that all ranks see, and ends the others meanwhile.
+    // The other ranks wait before they print. Meanwhile rank 0 prints the error, if it occurs on
+    // all ranks, and ends their processes, so that the message appears only once.
     if (!leads()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     try {
       std::cerr << "cudp: "

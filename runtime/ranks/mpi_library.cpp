@@ -40,7 +40,7 @@ FoundMpi find_mpi() {
   FoundMpi found;
   for (const std::string& name : candidates()) {
     try {
-      // Open MPI opens plugins, which may take its symbols from the process.
+      // RTLD_GLOBAL makes the library's symbols visible to the plugins that Open MPI loads.
       auto library = std::make_unique<LazyLibrary>("MPI", name, RTLD_GLOBAL);
       found.is_open_mpi = library->has("ompi_mpi_comm_world");
       found.version =

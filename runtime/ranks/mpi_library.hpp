@@ -1,10 +1,11 @@
 #pragma once
-// The functions of MPI that ranks need, from a library that is opened when they are needed. So the
-// program is built without mpi.h, and starts where there is no MPI.
+// The functions of MPI that ranks need. The MPI library is opened at run time, when it is first
+// needed. So the program is built without mpi.h, and starts on machines without MPI.
 //
-// There are two binary interfaces. Open MPI's handles are addresses of objects in the library. In
-// MPICH, and in MVAPICH, Intel's and Cray's MPI, which keep to its interface, they are numbers.
-// tests/runtime/ranks/mpi_library_test.cpp compares what is stated here with an installed mpi.h.
+// MPI libraries have one of two binary interfaces. Open MPI's handles are addresses of objects in
+// the library. The handles of MPICH are numbers. MVAPICH and the MPI libraries of Intel and Cray
+// have the interface of MPICH. tests/runtime/ranks/mpi_library_test.cpp compares the constants and
+// types below with an installed mpi.h.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

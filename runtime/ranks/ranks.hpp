@@ -43,8 +43,8 @@ class Ranks {
   /// the order of ranks; their sizes may differ. Returns an empty vector on other ranks.
   virtual std::vector<std::string> gather(const char* what, std::span<const std::byte> mine) = 0;
   /// Throws RanksError if it is known that another rank has ended the training, or that its process
-  /// is lost. Does not wait. To be called while a rank waits for something else than another rank,
-  /// e.g. a device.
+  /// is lost. Does not wait. Call it while this rank waits for something other than a rank, e.g. a
+  /// device.
   virtual void check() {}
   /// Returns how long a rank waits for another one before it throws.
   virtual std::chrono::milliseconds timeout() const = 0;

@@ -91,7 +91,8 @@ void SharedRanks::wait_for_all(const char* what, Patience patience) {
       if (board_.slot(r).arrivals.load(std::memory_order_acquire) < arrivals_) return r;
     return -1;
   };
-  // Short waits spin with yields; longer ones sleep, because others may need the core.
+  // Short waits call yield() in a loop. Longer waits sleep, because other processes may need the
+  // core.
   for (int i = 0; i < 64; ++i) {
     if (missing() < 0) return board_.check();
     std::this_thread::yield();

@@ -10,8 +10,8 @@
 namespace cudp::cpu {
 
 /// Computes and owns the arrays of coordinate-wise clipping (AdaCliP), which clips (gradient - m) /
-/// scale. They follow from the mean m and the standard deviation s of each gradient coordinate.
-/// Their elements are in the order in which the weights are packed.
+/// scale. coordinate_scale() computes m and scale from the mean and the standard deviation of each
+/// gradient coordinate. The arrays are in the order of the packed weights.
 class PackedCoordinates {
  public:
   explicit PackedCoordinates(const CpuLayout& layout);

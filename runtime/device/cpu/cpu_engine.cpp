@@ -210,10 +210,10 @@ class CpuEngine final : public Engine {
     update(recipe, step, scalars);
   }
 
-  /// Returns what workers do with each gradient in a step: clip it; accept or reject it (importance
-  /// sampling); or clip it coordinate-wise. step: the step's number. scalars: those of the step.
-  /// inverse_grid: 1 / grid, where the grid is the power of two to whose multiples contributions
-  /// are rounded.
+  /// Returns what workers do with each gradient in a step: clip it; clip it coordinate-wise; or
+  /// accept or reject it (importance sampling). step: number of the step. scalars: numbers of this
+  /// step, such as its clipping norm. inverse_grid: 1 / grid, where the grid is the power of two to
+  /// whose multiples contributions are rounded.
   GradientUse use_of(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                      float inverse_grid) {
     if (const auto* const clipped = std::get_if<ClippedGradient>(&recipe.contribution))
@@ -233,7 +233,8 @@ class CpuEngine final : public Engine {
     const std::size_t ordinary = canaries_.ordinary(batch_);
     const auto* const clipped = std::get_if<AddClipped>(&use);
     const bool as_one = linear_sum_ && clipped != nullptr && !train_->is_text();
-    // Linear sums keep no records per example, so only canaries have one.
+    // linear_sum_ keeps no record of single examples. If it computes the sum, only the canaries
+    // have records.
     records_.resize(!settings_.diagnostics ? 0 : as_one ? batch_.size() - ordinary : batch_.size());
     if (as_one) {
       linear_sum_->add_up(*batch_data_, batch_examples_.first(ordinary), state_.parameters,
@@ -308,8 +309,9 @@ class CpuEngine final : public Engine {
           grid * static_cast<double>(sum_[to_size(layout_.storage.packed_offset[j])]));
   }
 
-  /// Adds noise to the sum and writes the result to released_. step: the step's number. scalars:
-  /// those of the step. grid: power of two; the integers in sum_ are multiples of it.
+  /// Adds noise to the sum and writes the noisy sum to released_. step: number of the step.
+  /// scalars: numbers of this step, such as the standard deviation of its noise. grid: power of two
+  /// of which the sum is a multiple; sum_ has the sum divided by it, as integers.
   void release(const StepRecipe& recipe, std::uint64_t step, const StepScalars& scalars,
                double grid) {
     const ReleasedValue what = released_sum(step, grid, scalars.noise_std);
@@ -393,8 +395,8 @@ class CpuEngine final : public Engine {
     return static_cast<std::int64_t>(network_.parameter_count);
   }
 
-  /// Returns the arguments for the update of the i-th range of parameters. recipe, scalars: those
-  /// of the step.
+  /// Returns the arguments for the update of the i-th range of parameters. recipe: recipe of the
+  /// step. scalars: numbers of this step, such as its learning rate.
   UpdateArgs update_args(const StepRecipe& recipe, const StepScalars& scalars, std::size_t i) {
     const auto* const transformed = std::get_if<TransformedGradient>(&recipe.contribution);
     const auto optional = [](std::vector<float>& v) { return v.empty() ? nullptr : v.data(); };
@@ -481,7 +483,7 @@ class CpuEngine final : public Engine {
   Canaries canaries_;
   std::vector<float> ordinary_sum_;  ///< sum without the canaries' contributions; audits only
   const Dataset* train_ = nullptr;
-  std::optional<BatchDraws> draws_;       ///< of the examples of train_
+  std::optional<BatchDraws> draws_;       ///< draws batches of the training set
   std::unique_ptr<RowsAhead> ahead_;      ///< null: batches are not read ahead
   std::span<const std::uint32_t> batch_;  ///< the current step's examples, ascending
   /// Data set from which the current step reads its examples: train_, or a copy of the batch's rows

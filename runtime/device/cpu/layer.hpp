@@ -14,10 +14,11 @@ namespace cudp::cpu {
 class Workspace;
 struct Coordinates;
 
-/// Destination to which a layer adds its gradients: one of two arrays in the order of the packed
-/// weights (Storage::packed elements). `units` is for the sum over a batch: each number of a
-/// clipped gradient is multiplied by inverse_grid, rounded to an integer and added. `plain`, if it
-/// is not null, is for the gradient of a single example: floats are added without rounding.
+/// Destination to which a layer adds gradients of its parameters: one of two arrays, each with
+/// Storage::packed elements in the order of the packed weights. The array `units` is a sum over a
+/// batch: each number of a clipped gradient is multiplied by inverse_grid, rounded to an integer
+/// and added. The array `plain` is the gradient of a single example: its numbers are added as
+/// floats, without rounding. `plain` is used if it is not null, otherwise `units`.
 struct GradientSum {
   std::int32_t* units = nullptr;
   float inverse_grid = 0.0f;  ///< 1 / grid, a power of two
@@ -104,7 +105,7 @@ struct LayerSite {
   CpuEdge out;
   bool gives_input_gradient = false;  ///< whether an earlier layer is trained
   /// Whether the first layer reads table rows directly from the data set, in compact form
-  /// (CodedRows). Set both for the input and for the first layer.
+  /// (CodedRows). If so, it is set in the sites of both the input layer and the first layer.
   bool passes_codes = false;
 };
 
@@ -169,10 +170,11 @@ class CpuLayer {
 
   virtual void forward(Workspace& w, int first, int count) const = 0;
   /// Computes for each example the squared norm of the gradient of the layer's parameters, and
-  /// writes it to w.norm(); with coordinate-wise clipping (w.coordinates is set), that of the
-  /// transformed gradient. Called before the layer's own backward(), with one exception: if the
-  /// layer processes all examples of the thread together and adds_by_example() is true, it is
-  /// called after the backward() of all such layers.
+  /// writes it to w.norm(). With coordinate-wise clipping (w.coordinates is set), computes the
+  /// squared norm of the transformed gradient. Called before the layer's own backward(). Exception:
+  /// if stores_example_gradient() is true and the layer is one of those that process all examples
+  /// of the thread together (CpuLayout::first_together), gradient() is called after backward() of
+  /// all these layers.
   virtual void gradient(Workspace&, int, int) const {}
   /// Computes the gradient of the loss with respect to the layer's input. Called only if an earlier
   /// layer is trained, or if needs_backward() is true.
@@ -216,8 +218,8 @@ struct PackedMatrix {
   std::int64_t bias() const { return offset + static_cast<std::int64_t>(rows) * columns; }
   std::int64_t size() const { return static_cast<std::int64_t>(rows + 1) * columns; }
   /// Reserves space in the packed weights for a matrix of rows x columns floats and a bias after
-  /// it. Records in `storage` where each number of the bias is stored; the caller must do so for
-  /// the matrix. bias: the tensor, of at most `columns` numbers.
+  /// it. Records in `storage` the offset of each number of the bias. The caller must record the
+  /// offsets of the matrix's numbers. bias: the bias tensor, of at most `columns` numbers.
   static PackedMatrix reserve(Storage& storage, int rows, int columns, const ParameterTensor& bias);
 };
 

@@ -107,7 +107,7 @@ class LayoutBuilder {
     const auto add = [&](std::int64_t first, std::int64_t end) {
       if (end > first) l_.zeros.push_back({e.value + first, end - first});
     };
-    if (e.is_sequence) return;  // has none of these, and only a text's own words are read
+    if (e.is_sequence) return;  // no such parts: only a text's own words are read
     if (&e == &l_.edges.front() && l.stride > l.channels) return add(0, e.size());
     std::int64_t written = 0;  // floats before this are written by layers, or listed
     for (int y = 0; y < l.height; ++y) {

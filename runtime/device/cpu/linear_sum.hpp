@@ -16,9 +16,9 @@ namespace cudp::cpu {
 
 /// Computes sums of clipped gradients for linear models with one output, in place of the code for
 /// general networks. A single kernel call per group of examples reads the rows directly from the
-/// data set: floats, bytes, or the compact form with numbers and codes (CodedRows). In this class,
-/// `features` is the number of features, `numbers` that of the features that CodedRows stores as
-/// numbers, and d = features + 1 the number of parameters: the weights, then the bias.
+/// data set: floats, bytes, or the compact form with numbers and codes (CodedRows). Symbols in this
+/// class: `features` is the number of features, `numbers` is the number of features that CodedRows
+/// stores as numbers, and d = features + 1 is the number of parameters: the weights, then the bias.
 class LinearSum {
  public:
   /// Returns whether this class supports the network: a single dense layer with one output, and a
@@ -26,9 +26,9 @@ class LinearSum {
   static bool fits(const Network& network);
 
   /// Allocates the partial sums of the threads. Keeps references to its arguments. network: the
-  /// linear model. layout: its memory layout. kernels: those for this CPU. class_weights: weight of
-  /// each class, in [0, 1]; empty if all are 1. threads: number of threads that will call the
-  /// kernels.
+  /// linear model. layout: memory layout of the network. kernels: kernels for this CPU.
+  /// class_weights: weight of each class, in [0, 1]; empty if all are 1. threads: number of threads
+  /// that will call the kernels.
   LinearSum(const Network& network, const CpuLayout& layout, const CpuKernels& kernels,
             std::span<const float> class_weights, int threads);
 
@@ -43,11 +43,11 @@ class LinearSum {
               std::int64_t* sum, Diagnostics* diagnostics);
 
  private:
-  /// One thread's partial sums of gradients: `units` are 32-bit sums of the current group of
-  /// examples, `totals` 64-bit sums of all earlier groups. Each has three sections, padded to a
-  /// multiple of 16: from index 0 on, the sums for all weights, [features + 1]; from first_number_
-  /// on, the sums for those features that table rows in compact form (CodedRows) store as numbers;
-  /// at bias_, the sum for the bias.
+  /// One thread's partial sums of gradients. `units` has 32-bit sums over the current group of
+  /// examples, `totals` 64-bit sums over all earlier groups. Both arrays have the same three
+  /// sections, each padded to a multiple of 16 numbers. From index 0 on: the sums for all weights,
+  /// [features + 1]. From index first_number_ on: the sums for those features that table rows in
+  /// compact form (CodedRows) store as numbers. At index bias_: the sum for the bias.
   struct Part {
     AlignedVector<std::int32_t> units;
     AlignedVector<std::int64_t> totals;

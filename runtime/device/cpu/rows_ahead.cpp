@@ -25,8 +25,8 @@ RowsAhead::RowsAhead(const Dataset& train, BatchDraws& draws, std::unique_ptr<Ro
       reader_(std::move(reader)),
       staged_(std::move(staged)) {}
 
-/// Destroys the readers before the other members, because reads in progress may still write to the
-/// batches.
+/// Releases the groups of steps that the batches keep alive, and with them the readers of their
+/// files, before the batches are destroyed. Reads in progress may still write to a batch.
 RowsAhead::~RowsAhead() {
   for (Batch& batch : batches_) batch.staged.reset();
 }
@@ -45,7 +45,7 @@ RowsAhead::Batch& RowsAhead::begin(std::uint64_t step, const Draw& draw) {
   Batch& batch = batches_.at(step % batches_.size());
   if (batch.step == step && batch.draw == draw) return batch;
   if (batch.is_read) finish(batch);
-  batch.step.reset();  // what throws here must not leave another step's rows under this step
+  batch.step.reset();  // if a call below throws, old rows must not look like this step's
   this->draw(batch, step, draw);
   batch.draw = draw;
   if (batch.drawn.size() * train_.rows->row_bytes() <= kMaxBytes) {

@@ -21,13 +21,15 @@ namespace cudp::cpu {
 /// requested is another one than expected, the batches that were read ahead are discarded.
 class RowsAhead {
  public:
-  /// Maximum size of a batch's features for which the batch is read ahead [bytes]. There are two
-  /// buffers of this size, or StagePlan::ahead + 1 smaller ones.
+  /// Maximum size of a batch's features for which they are read ahead [bytes]. The features of a
+  /// larger batch are read during its step. The features of up to StagePlan::ahead + 1 batches are
+  /// in memory at the same time: of the current step, and of the steps after it.
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 27;
 
-  /// Makes an object for a training set. Returns null if its features are in memory, or if its file
-  /// cannot be read ahead. Keeps references to `train` and `draws`. settings: those of the engine.
-  /// limits: sizes that decide how many steps share a pass over the file.
+  /// Makes an object for a training set. Returns null if the features are in memory, or if their
+  /// file cannot be read ahead. Keeps references to `train` and `draws`. settings: settings of the
+  /// engine. limits: limits on the passes over the file that copy rows of coming steps
+  /// (StagedSteps).
   static std::unique_ptr<RowsAhead> open(const Dataset& train, BatchDraws& draws,
                                          const EngineSettings& settings,
                                          const StageLimits& limits = {});
@@ -53,8 +55,9 @@ class RowsAhead {
   /// the file is too short by now, cannot be read, or has a record that is not valid.
   Step take(std::uint64_t step, const Draw& draw);
 
-  /// Reads all rows of the file, hands them over to `use`, and copies those of the first steps from
-  /// number `step` on to a temporary file (StagedSteps::read_all_rows). Returns whether it did.
+  /// Reads all rows of the file once. Passes them to `use`, and copies the rows of the first steps,
+  /// from number `step` on, to a temporary file (StagedSteps::read_all_rows). Returns whether all
+  /// rows were read and copied; false also if no temporary files are used.
   bool read_all_rows(std::uint64_t step, const Draw& draw, const RowUse& use) {
     return staged_ != nullptr && staged_->read_all_rows(step, draw, use);
   }
@@ -71,7 +74,7 @@ class RowsAhead {
     bool is_read = false;  ///< features are in `copies`, or on their way
     FetchedExamples copies;
     RowReader::List reading;
-    RowReader* reader = nullptr;  ///< of the file from which the rows are read
+    RowReader* reader = nullptr;  ///< reader of the file that has the rows
     /// The group of steps whose temporary file has the rows of this batch, kept alive until they
     /// have been read. Null if the rows are read from the data set's own file.
     std::shared_ptr<const StagedSteps::Group> staged;
@@ -92,7 +95,7 @@ class RowsAhead {
 
   const Dataset& train_;
   BatchDraws& draws_;
-  std::vector<Batch> batches_;  ///< of a step and of those after it, [step % batches_.size()]
+  std::vector<Batch> batches_;  ///< of this and the next steps, [step % batches_.size()]
   std::unique_ptr<RowReader> reader_;
   std::unique_ptr<StagedSteps> staged_;  ///< null: no rows are copied to temporary files
   std::uint64_t staged_batches_ = 0;

@@ -13,26 +13,26 @@
 namespace cudp::cpu {
 namespace {
 
-// Costs, as the number of bytes that a disk delivers in order in the same time. They decide how
-// rows are read, not what is computed.
+// The following costs are used to decide how rows are read. They do not change any result. A cost
+// is measured in bytes: the number of bytes that the disk could deliver in the same time if it read
+// in order.
 
-/// Cost of one read at a random position of the file, measured in bytes: the number of bytes that
-/// the disk could deliver in the same time if it read in order. (A cloud disk delivered 64,000 such
-/// reads, or 1.4 GB in order, per second, i.e. 22 KB per read; for local disks it is less.)
+/// Cost of one read at a random position of the file [bytes]. (A cloud disk delivered 64,000 such
+/// reads per second, or 1.4 GB per second in order: 22 KB per read. For local disks it is less.)
 constexpr double kReadCost = 16384.0;
-/// Cost of deciding whether one example is drawn (1 ns), measured in bytes: the number of bytes
-/// that the disk could deliver in that time if it read in order.
+/// Cost [bytes] of deciding whether one example is drawn, which takes 1 ns.
 constexpr double kDrawCost = 1.4;
 
-/// Maximum time for which a step waits for a pass [ms]. After that it reads its rows one by one,
-/// which slows the pass down. The time is short, so that a training can be interrupted.
+/// Maximum time for which a step waits until a pass over the file has copied its rows [ms], and the
+/// cost of this time [bytes]. After that the step reads its rows one by one, which slows the pass
+/// down. The time is short, so that a training can be interrupted.
 constexpr std::chrono::milliseconds kWait{500};
 constexpr double kWaitCost = 0.7e9;
 
 /// Size of the pieces in which the rows of a step are read from a temporary file [bytes].
 constexpr std::size_t kPieceBytes = std::size_t{1} << 17;
 
-/// Minimum number of steps for which a pass is made.
+/// Minimum number of steps whose rows one pass over the file copies. For fewer, no pass is planned.
 constexpr std::uint64_t kMinSteps = 8;
 
 /// Maximum number of steps whose rows are read ahead.
@@ -50,7 +50,8 @@ double expected_rows(const Dataset& train, double expected_batch) {
 
 std::uint64_t StagePlan::memory() const {
   if (steps == 0) return 0;
-  // Indices of three groups: one is drawn, one is copied, one is trained.
+  // Memory for the indices of the rows of three groups of steps: one group whose batches are being
+  // drawn, one whose rows are being copied, and one that is being trained.
   return 3 * sizeof(std::uint32_t) * steps * slot_rows + (steps + RowPass::kWrites) * chunk_bytes +
          RowPass::kReadBytes + 2 * RowReader::kMaxBytes;
 }
@@ -62,7 +63,8 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
   const double batch = expected_rows(train, expected_batch);
   const auto row = static_cast<double>(file.row_bytes());
   if (!(batch >= 1.0) || rate <= 0.0 || file.row_bytes() > RowPass::kMaxRowBytes) return {};
-  // Then the draws take most of the time.
+  // Drawing batches costs kDrawCost / rate per drawn row. If this is more than half of the cost of
+  // a random read, the draws take most of the time, and no pass is planned.
   if (!limits.always && kDrawCost / rate > kReadCost / 2.0) return {};
   StagePlan plan;
   // Each pass copies up to a third of the file.
@@ -70,12 +72,15 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
       std::min(static_cast<double>(limits.rows), static_cast<double>(file.rows()) / 3.0);
   plan.steps = std::min<std::uint64_t>(static_cast<std::uint64_t>(rows / batch),
                                        limits.chunks / limits.min_chunk);
-  // A larger batch is improbable: eight standard deviations.
+  // Number of rows for which a step has space in a temporary file: the expected batch size plus 8
+  // standard deviations plus 16. A step whose batch is larger, which is improbable, reads its rows
+  // from the data set's own file.
   const double largest = batch + 8.0 * std::sqrt(batch) + 16.0;
-  // A larger batch is not read ahead, from whichever file.
+  // Batches of more than kMaxBytes are not read ahead, so no pass is planned for them.
   if (largest * row > static_cast<double>(RowsAhead::kMaxBytes)) return {};
   plan.slot_rows = RowPass::slot_of(static_cast<std::size_t>(largest), file.row_bytes());
-  // Nor do the copies take more than a third of its bytes, also where steps take whole pages.
+  // Each step's space in the temporary file is a whole number of pages (slot_rows). With this
+  // rounding, too, the copies of a pass must not need more than a third of the file's size.
   if (!limits.always)
     plan.steps = std::min<std::uint64_t>(plan.steps, file.rows() / 3 / plan.slot_rows);
   if (plan.steps < kMinSteps) return {};
@@ -93,11 +98,12 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
                                             (kWaitCost + cost_of_reads(1)));
   }
   if (steps == 0) return {};
-  // Groups of equal size.
+  // Divides the steps into groups of equal size, one pass per group.
   const std::uint64_t groups = (steps + plan.steps - 1) / plan.steps;
   plan.steps = (steps + groups - 1) / groups;
   plan.files = std::min<std::uint64_t>(groups, 2);
-  // The rows are also read back.
+  // Cost of a group: reading the file and writing the copies (cost_of_pass), and reading the copies
+  // back. If the file is read anyway, reading it costs nothing.
   const double cost = cost_of_pass(plan.steps) + row * batch * static_cast<double>(plan.steps) -
                       (is_read_anyway ? bytes : 0.0);
   if (!limits.always && cost > cost_of_reads(plan.steps)) return {};
@@ -130,7 +136,7 @@ std::unique_ptr<StagedSteps> StagedSteps::open(const Dataset& train, const Engin
       if (f->reader == nullptr) return nullptr;
     }
   } catch (const Error&) {
-    return nullptr;  // no file can be made there
+    return nullptr;  // no temporary file can be created there
   }
   return staged;
 }
@@ -232,7 +238,7 @@ bool StagedSteps::read_all_rows(std::uint64_t step, const Draw& draw, const RowU
   group->file = files_.front();
   if (!copy_rows(*group, &use)) {
     group.reset();
-    end_passes();  // another one would fail, too
+    end_passes();  // another pass would fail, too
     return false;
   }
   now_ = std::move(group);
@@ -248,8 +254,9 @@ void StagedSteps::use_passed(std::uint64_t step) {
     drawing_.wait_for(kWait);
   if (!is_ready(passing_)) return;
   std::shared_ptr<Group> group = passing_.get();
-  // If all steps of the group were made in less time than the pass, by reading row by row, there
-  // are no more passes. If the pass failed, these reads find out whether the file can be read.
+  // If the training has already made all steps of the group by reading rows one by one, passes are
+  // too slow, and there are no more. There are none after a failed pass either: the steps then read
+  // rows one by one, which throws an error if the file cannot be read.
   if (group == nullptr || step >= group->end())
     end_passes();
   else

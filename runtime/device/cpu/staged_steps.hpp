@@ -24,10 +24,11 @@ struct StageLimits {
   /// Maximum number of rows that the steps of one pass draw together. Their indices are kept in
   /// memory.
   std::uint64_t rows = std::uint64_t{1} << 22;
-  /// Maximum size of the memory in which the rows of all steps of a pass are collected, and from
-  /// which they are written [bytes]. It is larger if that needs more than a page for each step.
+  /// Maximum size of the memory in which a pass collects the rows of all its steps before it writes
+  /// them [bytes]. The memory may exceed this maximum, because each step gets at least one page.
   std::uint64_t chunks = std::uint64_t{1} << 25;
-  /// Smallest share of `chunks` for each step of a pass [bytes]. It limits the number of steps.
+  /// Minimum part of `chunks` that each step of a pass gets [bytes]. A pass therefore has at most
+  /// chunks / min_chunk steps.
   std::uint64_t min_chunk = std::uint64_t{1} << 14;
   /// Whether steps use passes even if reading their rows one by one would be faster, and always
   /// wait for a pass to end. For tests. The limits above still hold.
@@ -39,10 +40,11 @@ struct StageLimits {
 /// file, never from a batch.
 struct StagePlan {
   std::uint64_t steps = 0;  ///< number of steps that share a pass; 0: reading row by row is faster
-  std::uint64_t slot_rows = 0;    ///< capacity of a step
-  std::uint64_t chunk_bytes = 0;  ///< memory in which rows of a step are collected
+  std::uint64_t slot_rows = 0;    ///< capacity of a step in a temporary file [rows]
+  std::uint64_t chunk_bytes = 0;  ///< memory in which rows of a step are collected [bytes]
   /// Number of steps at the start of a training that read their rows one by one, because the first
-  /// pass has not ended, unless that pass was made before them (StagedSteps::read_all_rows).
+  /// pass has not ended. Does not apply if read_all_rows() has made the first pass before the first
+  /// step.
   std::uint64_t delay = 0;
   std::uint64_t files = 0;  ///< number of temporary files: 2 if there are several passes
   /// Number of steps whose rows are read before they are needed, because the disk answers slowly
@@ -83,7 +85,7 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
 class StagedSteps {
  public:
   /// Makes the object and its temporary files. Returns null if passes are not faster, or not
-  /// possible on this disk. Keeps a reference to `train`. settings: those of the engine. limits:
+  /// possible on this disk. Keeps a reference to `train`. settings: settings of the engine. limits:
   /// limits on a pass.
   static std::unique_ptr<StagedSteps> open(const Dataset& train, const EngineSettings& settings,
                                            const StageLimits& limits = {});
@@ -101,7 +103,7 @@ class StagedSteps {
   /// Consecutive steps whose rows one pass has copied to a temporary file, with their batches.
   struct Group {
     std::uint64_t first = 0;                          ///< number of the first step
-    std::vector<std::vector<std::uint32_t>> batches;  ///< of each step; ascending
+    std::vector<std::vector<std::uint32_t>> batches;  ///< row indices of each step, ascending
     std::uint64_t slot_rows = 0;
     std::shared_ptr<const File> file;
 
@@ -114,9 +116,10 @@ class StagedSteps {
 
   const StagePlan& plan() const { return plan_; }
 
-  /// Makes the first pass: hands all rows over to `use`, and copies those of steps from number
-  /// `step` on, so that these need not wait. Returns whether it did; if not, `use` received some
-  /// rows or none. Returns false if find() was called before. draw: how the steps draw.
+  /// Makes the first pass: reads the whole file once, passes all rows to `use`, and copies the rows
+  /// of the first steps, from number `step` on. These steps then do not wait for a pass. Returns
+  /// whether all rows were read and copied. If not, `use` may have received some of the rows. Must
+  /// be called before find(), otherwise returns false. draw: how the steps draw their batches.
   bool read_all_rows(std::uint64_t step, const Draw& draw, const RowUse& use);
 
   /// Returns the group of steps whose temporary file has the rows of this step; null if there is
@@ -132,7 +135,9 @@ class StagedSteps {
   /// step `from`, or with the step after all earlier groups if that is later. is_read_anyway:
   /// whether all rows must be read for another use, so that this group's pass costs no reads.
   void draw_next(std::uint64_t from, bool is_read_anyway = false);
-  /// Reads the file once, and copies the rows of a group to the group's file. use: see RowPass.
+  /// Reads the file once, and copies the rows of a group to the group's temporary file. Returns
+  /// whether all of them were copied. use: receives all rows that are read (RowUse); null if
+  /// nothing needs them.
   bool copy_rows(const Group& group, const RowUse* use = nullptr);
   /// Ends all passes, and removes the temporary files.
   void end_passes();
@@ -150,7 +155,7 @@ class StagedSteps {
   const Dataset& train_;
   StageLimits limits_;
   double expected_batch_;
-  std::uint64_t steps_;  ///< of the whole training
+  std::uint64_t steps_;  ///< number of steps of the whole training
   ThreadTeam team_;      ///< draws in the background
   BatchDraws draws_;
   StagePlan plan_;  ///< capacity of the files

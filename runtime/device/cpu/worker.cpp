@@ -17,9 +17,10 @@ namespace {
 constexpr std::size_t kMaxInUnits = 256;
 static_assert(2.0 * kMaxInUnits * kMaxUnits <= 0x1p31);
 
-/// Returns the number of examples that a worker processes at once: as many as have activations that
-/// fit into the second-level cache, but at least the minimum that the layers require so that enough
-/// examples share each read of the weights. l: the memory layout of the network.
+/// Returns the number of examples that a worker processes at once: the largest multiple of 4 for
+/// which all activations fit into the second-level cache, but at least the number that the layers
+/// require (min_in_flight, so that enough examples share each read of the weights), and at most
+/// l.chunk. l: the memory layout of the network.
 int examples_in_flight(const CpuLayout& l) {
   constexpr std::int64_t kCacheFloats = 196'608;  // 768 KB
   const std::int64_t fit = kCacheFloats / std::max<std::int64_t>(1, l.storage.values);
@@ -168,8 +169,9 @@ void Worker::choose_factors(int example, const GradientUse& use, ExampleRecord& 
   record.finite = std::isfinite(record.squared_norm);
   record.clipped = std::any_of(f, f + groups(), [](float factor) { return factor < 1.0f; });
   if (clipped == nullptr || class_weights_.empty()) return;
-  // A weight is at most 1, so the rounded product is at most the factor: the bound on the clipped
-  // gradient also holds for the weighted one.
+  // Multiplies the clip factors by the class weight. The weight is at most 1, so the rounded
+  // product is at most the clip factor, and the bound on the norm of the clipped gradient still
+  // holds.
   const float weight = class_weight(example);
   for (int g = 0; g < groups(); ++g) f[g] *= weight;
 }

@@ -67,7 +67,7 @@ struct ExampleRecord {
 class Worker {
  public:
   /// Allocates the memory of a worker. Keeps references to its arguments. layout: memory layout of
-  /// the network. kernels: those for this CPU. class_weights: weight of each class, by which an
+  /// the network. kernels: kernels for this CPU. class_weights: weight of each class, by which an
   /// example's gradient is multiplied; empty if there are no weights.
   Worker(const CpuLayout& layout, const CpuKernels& kernels,
          std::span<const float> class_weights = {});
@@ -96,8 +96,9 @@ class Worker {
   float gradient(const Dataset& data, std::uint32_t example, const Weights& weights, float* out,
                  float* squared_norms);
 
-  // The sum of the contributions since the last clear, as multiples of the sum's grid, is the sum
-  // of these two arrays of Storage::packed elements, which the caller must add.
+  // Two arrays of Storage::packed integers, whose sum totals()[i] + units()[i] is the sum of all
+  // contributions since the arrays were last set to 0, as a multiple of the grid. The caller adds
+  // the two and sets both to 0 (SumUnits).
   std::int64_t* totals() { return totals_.data(); }
   std::int32_t* units() { return units_.data(); }
 
@@ -141,9 +142,9 @@ class Worker {
   Workspace w_;
   /// Copies of the examples of one call, if their features are in a file.
   FetchedExamples fetched_;
-  /// Indices in the whole data set of the examples that are processed now. They differ from
-  /// Workspace::examples if the features are in a file: that array then has indices in the copy
-  /// fetched_.
+  /// Indices in the data set of the examples that are being processed. If the features are in
+  /// memory, Workspace::examples has the same indices. If they are in a file, Workspace::examples
+  /// has the examples' indices in fetched_ instead.
   std::span<const std::uint32_t> numbers_;
   AlignedVector<std::int32_t> units_;
   AlignedVector<std::int64_t> totals_;

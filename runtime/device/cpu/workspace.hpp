@@ -26,8 +26,9 @@ struct Weights {
 };
 
 /// Arrays of coordinate-wise clipping (AdaCliP), which clips (gradient - m) / scale instead of the
-/// gradient; m and scale are one number per parameter. The first three have Storage::packed
-/// elements, in the order of Weights::packed. The arrays are constant during a step.
+/// gradient. m and scale have one number per parameter. The two arrays of `transform`, `square` and
+/// `product` have Storage::packed elements each, in the order of Weights::packed. All arrays are
+/// constant during a step.
 struct Coordinates {
   Transform transform;             ///< m and 1 / scale
   const float* square;             ///< 1 / scale^2
@@ -103,7 +104,8 @@ class Workspace {
   std::int32_t* numbers(std::int64_t offset) { return numbers_.data() + offset; }
 
   /// Returns whether layers read table rows in compact form (CodedRows). With coordinate-wise
-  /// clipping they read dense rows, because it turns a 0 of a gradient into (0 - m) / scale.
+  /// clipping they read dense rows: a gradient coordinate that is 0 is then transformed to (0 - m)
+  /// / scale, which is not 0 and cannot be skipped.
   bool reads_codes() const { return data->is_coded() && coordinates == nullptr; }
 
   /// Returns the words of an example's text, as indices in the vocabulary, [length(example)].

@@ -48,11 +48,13 @@ inline double expected_draw(const Draw& draw, std::size_t examples, std::int64_t
 /// batches are drawn. examples: number of examples in the data set. expected_batch: for importance
 /// sampling, the expected number of accepted examples; 0 if unknown.
 ///
-/// For Poisson sampling and random allocation the result is batch_capacity(), whatever
-/// expected_batch is. Importance sampling draws about k examples for each one that it accepts,
-/// where k is ImportanceRule::multiple, provided that the stored norms add up to the sum that the
-/// rule assumes. The result is then 4/3 of the expected number of drawn examples, plus a margin. If
-/// expected_batch is 0, it is large enough for the case that all norms have their largest value.
+/// For Poisson sampling and random allocation, returns batch_capacity(); expected_batch is not
+/// used.
+///
+/// For importance sampling, the expected number of drawn examples is ImportanceRule::multiple times
+/// expected_batch, if the sum of the stored norms is what the rule assumes. Returns 4/3 of that
+/// number plus a margin. If expected_batch is 0, returns a capacity that suffices if all stored
+/// norms have their largest value, the clipping norm.
 inline std::int64_t first_capacity(const Draw& draw, std::size_t examples, double expected_batch) {
   const auto* const candidates = std::get_if<Candidates>(&draw);
   if (candidates == nullptr) return batch_capacity(draw, examples);

@@ -16,7 +16,7 @@ namespace {
 
 /// Returns whether BLAS gives equal rows the same bits, at any position, in the products of a dense
 /// layer, forward and backward (layers/dense.hpp). Requires prepare_blas(). inputs, outputs: size
-/// of the layer. precision: that of the products.
+/// of the layer. precision: precision of the matrix products.
 bool blas_rows_agree(Gpu& gpu, int inputs, int outputs, Precision precision) {
   std::mt19937 random(1);
   const auto numbers = [&](std::size_t n) {

@@ -11,9 +11,10 @@
 namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Checks whether BLAS computes identical bits for a row of a matrix product wherever the row is in
-/// the matrix. Returns `choices`; if the check fails, a copy of `choices` that does not use BLAS,
-/// after reporting that in a line of text to `say`. Initialises BLAS if it is used. network: the
-/// network whose products are checked. choices: how its layers are computed.
+/// the matrix. Returns `choices` if it does, or if no layer uses BLAS. Otherwise calls say() with a
+/// line of text for the user, and returns a copy of `choices` with which no layer uses BLAS.
+/// Initialises BLAS if a layer uses it. network: the network whose products are checked. choices:
+/// options that determine how each layer is computed.
 LayoutChoices with_checked_blas(Gpu& gpu, const Network& network, LayoutChoices choices,
                                 const std::function<void(const std::string&)>& say);
 

@@ -130,10 +130,10 @@ class CudaGpu {
     return free;
   }
 
-  /// Allows launches of `kernel` to use as much shared memory as the device has. Throws Error if a
-  /// launch needs more: `bytes`. Call it before every launch with more than 48 KB of shared memory,
-  /// not only once: the limit belongs to the kernel, and another user of the kernel may have
-  /// lowered it. P: types of the kernel's arguments.
+  /// Allows launches of `kernel` to use as much shared memory as the device has. bytes: shared
+  /// memory that the next launch needs. Throws Error if the device has less. Call it before every
+  /// launch with more than 48 KB of shared memory, not only once: the limit belongs to the kernel,
+  /// and another user of the kernel may have lowered it. P: types of the kernel's arguments.
   template <class... P>
   void allow_shared(void (*kernel)(P...), std::size_t bytes) {
     cudaFuncAttributes of{};
@@ -424,10 +424,10 @@ class CudaGpu {
     return dnn_scratch_.get();
   }
 
-  static constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // for cuBLAS [bytes]
+  static constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // workspace of cuBLAS [bytes]
 
   bool loads_only_ = false;
-  bool allows_dependents_ = false;  // launch_dependent() is more than launch()
+  bool allows_dependents_ = false;  // if false, launch_dependent() is an ordinary launch
   DeviceLimits limits_;
   std::size_t memory_ = 0;
   std::string uuid_;
@@ -462,8 +462,9 @@ void CudaGpu::launch(const char* name, void (*kernel)(P...), const LaunchShape& 
 template <class... P, class... A>
 void CudaGpu::launch_dependent(const char* name, void (*kernel)(P...), const LaunchShape& s,
                                const A&... args) {
-  // Only code that was compiled from PTX for 9.0 or newer has the waits. A device of 9.0 may also
-  // run code that was compiled from older PTX.
+  // A dependent launch requires that the kernel waits for the previous launch (wait_for_primary()).
+  // That wait exists only in code that was compiled from PTX for compute capability 9.0 or newer. A
+  // device of 9.0 may also run code from older PTX.
   constexpr int kPtxWithWaits = 90;
   cudaFuncAttributes of{};
   check(cudaFuncGetAttributes(&of, kernel), name);

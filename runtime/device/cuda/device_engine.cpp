@@ -19,9 +19,9 @@ SumScale scale_of(const StepRecipe& recipe, float clip_norm) {
   return sum_scale(clip_norm, grid);
 }
 
-/// Divides `steps`, all steps in order, into submissions of at most position.max_steps() steps. For
-/// each submission, sets cursor.first to the number of its first step and calls body(the
-/// submission's steps).
+/// Divides `steps`, a list of consecutive steps, into submissions of at most position.max_steps()
+/// steps. For each submission, sets cursor.first to the number of its first step and calls body()
+/// with its steps.
 template <class Body>
 void for_each_submission(const RunPosition& position, StepCursor& cursor,
                          std::span<ListedStep> steps, const Body& body) {
@@ -33,9 +33,10 @@ void for_each_submission(const RunPosition& position, StepCursor& cursor,
 }
 
 /// Returns whether rounded_normals() can draw the noise of a step at every clipping norm that the
-/// rule may choose. (A clipping norm is 2^20 to 2^21 grid steps, which bounds the noise's standard
-/// deviation in grid steps.) If not, the host must update the clipping norm itself, and check the
-/// noise of each step.
+/// rule may choose. The noise's standard deviation is noise_multiplier * sensitivity times the
+/// clipping norm, and a clipping norm is 2^20 to 2^21 grid steps (kMinUnits to 2 kMinUnits). If the
+/// result is false, the host must update the clipping norm itself, and check the noise of each
+/// step.
 bool has_noise_in_range(const ClipRule& rule) {
   const double s = rule.noise_multiplier * rule.sensitivity;
   return s * kMinUnits >= kMinRoundedNormalS &&
@@ -106,7 +107,7 @@ FollowedSteps DeviceEngine::run_following(const StepRecipe& recipe, std::uint64_
   for (const StepScalars& s : scalars) at_start.push_back(scalars_at(rule, clip, s));
   std::vector<ListedStep> steps = listed(recipe, at_start);
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    steps[i].scalars = scalars[i];  // from which the device derives the others
+    steps[i].scalars = scalars[i];  // the device adapts them to the clipping norm
     steps[i].count_noise = count_noise[i];
   }
   FollowedSteps followed;
@@ -139,8 +140,8 @@ std::uint64_t DeviceEngine::norm_total(double max_norm, double grid) {
 
 std::vector<float> DeviceEngine::logits(const Dataset& examples) {
   ensure(fits(p_.network, examples), "the test set does not fit the model");
-  // A process that does not train puts as many examples in flight as fit, to launch as little as
-  // possible.
+  // An engine without a training set only evaluates. It processes as many examples at once as
+  // memory allows, so that few launches are needed.
   if (!p_.fused && (p_.train.size() == 0 || p_.passes.capacity() == 0))
     recorded_.reserve(p_.train.size() == 0 ? static_cast<std::int64_t>(examples.size()) : 0);
   return evaluation_.logits(examples);

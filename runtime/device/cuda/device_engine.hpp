@@ -1,9 +1,9 @@
 #pragma once
-// The CUDA engine. A step is recorded once (a CUDA graph) and replayed for all steps, so the host
-// waits once per run. It waits more often only if double precision is too coarse to round a pair of
-// noise numbers, which the host then computes (step_end.hpp). With a release observer
+// The CUDA engine. A step is recorded once as a CUDA graph and replayed for many steps, after which
+// the host waits once. The host must also wait if double precision cannot decide how to round a
+// pair of noise numbers: it then computes the pair itself (step_end.hpp). With a release observer
 // (runtime/gate/release_observer.hpp) steps are launched one by one, and the host reads the
-// released values in between.
+// released values after each step.
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -17,8 +17,9 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Engine on a CUDA device. Steps are recorded as CUDA graphs and replayed. With a release observer
-/// or in an audit, which read every released value, they run one by one without graphs.
+/// Engine on a CUDA device. Steps are recorded as CUDA graphs and replayed. With a release
+/// observer, or in an audit, the host reads every released value, so steps are launched one by one
+/// without graphs.
 class DeviceEngine final : public Engine {
  public:
   DeviceEngine(Gpu gpu, const Network& network, const EngineSettings& settings,
@@ -36,8 +37,9 @@ class DeviceEngine final : public Engine {
   /// Runs scalars.size() steps, from number `first` on, with an adaptive clipping norm. The device
   /// computes the clipping norm of the next step itself, so that the host need not wait after every
   /// step. rule: how the clipping norm is adapted. clip: clipping norm of the first step. scalars:
-  /// those of each step. count_noise: for each step, the noise that is added to its count of
-  /// unclipped gradients.
+  /// learning rate, noise etc. of each step, before scalars_at() changes them for the step's
+  /// clipping norm. count_noise: for each step, the noise that is added to its count of unclipped
+  /// gradients.
   FollowedSteps run_following(const StepRecipe& recipe, std::uint64_t first,
                               std::span<const StepScalars> scalars, const ClipRule& rule,
                               float clip, std::span<const std::int64_t> count_noise) override;
@@ -51,7 +53,7 @@ class DeviceEngine final : public Engine {
 
  private:
   /// Converts the scalars of each step (learning rate, noise, ...) to the struct that kernels read.
-  /// Throws std::invalid_argument if a scalar is out of range. recipe: that of the steps.
+  /// Throws std::invalid_argument if a scalar is out of range. recipe: recipe of the steps.
   std::vector<ListedStep> listed(const StepRecipe& recipe, std::span<const StepScalars> scalars);
 
   /// Copy in device memory of the rows of some training examples, and the indices of these examples

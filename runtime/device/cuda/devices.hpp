@@ -32,8 +32,8 @@ std::vector<DeviceInfo> cuda_devices();
 void open_cuda_device(int number);
 
 /// For tests and benchmarks: creates a CUDA engine that computes every network layer by layer,
-/// never by a fused kernel (the whole network in one launch). large_dense: number of weights from
-/// which on a dense layer uses BLAS.
+/// never by a fused kernel (the whole network in one launch). large_dense: minimum number of
+/// weights for which a dense layer uses BLAS.
 std::unique_ptr<Engine> make_layer_wise_cuda_engine(const Network& network,
                                                     const EngineSettings& settings,
                                                     std::int64_t large_dense);

@@ -12,8 +12,9 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Returns the fused kernels that can train with the settings. limits: those of the device.
-/// transforms: whether gradients are transformed before clipping.
+/// Returns the fused kernels (whole network in one launch) that can train the network with these
+/// settings. limits: limits of the device. transforms: whether gradients are transformed before
+/// clipping.
 std::vector<FusedKernel> fused_kernels(const Network& network, const DeviceLimits& limits,
                                        const EngineSettings& settings, bool transforms) {
   auto kernels = fused_kernels_for(network, limits, settings.precision, transforms);
@@ -98,17 +99,19 @@ DeviceTrainingSet EngineParts::on_device(const Dataset& data, bool holds_rows) {
 }
 
 bool EngineParts::must_stream(const Dataset& data) const {
-  // Norms of all rows are computed at once, and candidates depend on those of the step before.
+  // Importance sampling does not allow streaming: the norms of all rows are computed at once, and a
+  // batch depends on norms that the step before has stored.
   if (keeps_norms() || data.size() == 0) return false;
   const double rate = rate_of(settings.recipe.draw);
-  // Whether rows are streamed is reported, so it depends on public numbers alone.
+  // Whether rows are streamed is reported to the user. So the decision uses an estimate of the
+  // number of rows from public numbers, if the expected batch size is known.
   const double rows = settings.expected_batch > 0.0 && rate > 0.0
                           ? settings.expected_batch / rate / settings.ranks->size()
                           : static_cast<double>(data.size());
   const double bytes = rows * static_cast<double>(RowStream::bytes_of_row(
                                   data, passes.layout().storage.sorts_words));
   const auto free = static_cast<double>(gpu.free_memory());
-  // What is allocated later takes at most a quarter of the memory.
+  // All later allocations together are assumed to take at most a quarter of the device's memory.
   if (bytes + static_cast<double>(gpu.memory()) / 4 <= free) return false;
   if (settings.say) {
     const auto gigabytes = [](double n) {

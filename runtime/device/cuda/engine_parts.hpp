@@ -22,7 +22,7 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// The parts that the classes of a CUDA engine share: the device, the network and the engine's
 /// arrays. State that training changes stays on the device.
 struct EngineParts {
-  /// Makes the parts of an engine for a network. large_dense: number of weights from which on a
+  /// Makes the parts of an engine for a network. large_dense: minimum number of weights for which a
   /// dense layer uses BLAS. may_be_fused: whether a fused kernel (the whole network in one launch)
   /// may compute the sums, if there is one for the network that fits the device.
   EngineParts(Gpu device, const Network& network, const EngineSettings& settings,

@@ -24,9 +24,9 @@ class DeviceEvaluation {
   explicit DeviceEvaluation(EngineParts& parts) : p_(parts) {}
 
   /// Returns the logits of the examples with the current parameters, [examples, outputs]. Waits for
-  /// the device; only once if the examples are the same as in the previous call. If the network is
-  /// not computed by a fused kernel, requires that LayerWiseNetwork::reserve() has allocated
-  /// memory.
+  /// the device once if the examples are the same as in the previous call; an upload waits, too. If
+  /// the network is not computed by a fused kernel, requires that LayerWiseNetwork::reserve() has
+  /// allocated memory.
   std::vector<float> logits(const Dataset& examples);
 
  private:

@@ -61,8 +61,8 @@ bool matches(const Network& net, const fused::LayerList<n>& list,
 }
 
 /// Adds the fused kernel for plan P to `to`, if the device's shared memory is large enough for it.
-/// A kernel that needs more than any device has is not compiled. limits: those of the device.
-/// functions: the network's activations.
+/// The kernel is not even compiled if it needs more shared memory than any device has
+/// (fused::kMaxShared). limits: limits of the device. functions: the network's activations.
 template <class P>
 void add_plan(const DeviceLimits& limits, const std::array<Activate, 4>& functions,
               std::vector<FusedKernel>& to) {
@@ -83,8 +83,8 @@ void add_plan(const DeviceLimits& limits, const std::array<Activate, 4>& functio
 /// Returns the fused kernels for networks with exactly the layers of N, which has convolutions,
 /// that fit the device; none if `net` is another network. has_bytes: whether N's features may be
 /// bytes, for which there are additional kernels. transforms: whether the kernels add transformed
-/// gradients; fewer kernels support this, because it needs more memory accesses. limits: those of
-/// the device. precision: that of the matrix products.
+/// gradients; fewer kernels support this, because it needs more memory accesses. limits: limits of
+/// the device. precision: precision of the matrix products.
 template <class N, bool has_bytes, bool transforms>
 std::vector<FusedKernel> tensor_kernels_of(const Network& net, const DeviceLimits& limits,
                                            Precision precision) {
@@ -141,8 +141,8 @@ bool matches(const Network& net, const fused::TextLayers& want,
 
 /// Returns the fused kernels for the network for texts N, in the order of the number of texts that
 /// a thread block processes at once: 1, 2, 4, ...; none if `net` is another network. transforms:
-/// whether the kernels add transformed gradients. limits: those of the device. precision: that of
-/// the matrix products.
+/// whether the kernels add transformed gradients. limits: limits of the device. precision:
+/// precision of the matrix products.
 template <class N, bool transforms>
 std::vector<FusedKernel> text_kernels_of(const Network& net, const DeviceLimits& limits,
                                          Precision precision) {
@@ -170,7 +170,7 @@ std::vector<FusedKernel> text_kernels_of(const Network& net, const DeviceLimits&
 template <bool transforms>
 std::vector<FusedKernel> kernels_for(const Network& net, const DeviceLimits& limits,
                                      Precision precision) {
-  if (!net.frozen.empty()) return {};  // kernels are of networks that are trained whole
+  if (!net.frozen.empty()) return {};  // the kernels train all layers
   auto kernels = tensor_kernels_of<fused::Cnn, true, transforms>(net, limits, precision);
   if (kernels.empty())
     kernels = tensor_kernels_of<fused::ScatterCnn, false, transforms>(net, limits, precision);

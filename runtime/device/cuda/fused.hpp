@@ -19,7 +19,7 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 /// Layout of the packed copy of the parameters that a fused kernel reads. Members: `places`, the
 /// position of each parameter in the copy; `image`, the initial content; `low`, the distance
-/// between the two fp16 numbers whose sum is a weight.
+/// between the two fp16 numbers whose sum is a weight [bytes].
 struct FusedPacking {
   std::vector<PackedPlace> (*places)() = nullptr;
   std::vector<unsigned char> (*image)() = nullptr;
@@ -56,12 +56,12 @@ struct FusedKernel {
 /// of examples per thread block, on which no result depends, and in the features that they accept:
 /// bytes only, or all. Those for bytes come first and are preferred. transforms: true to get
 /// kernels that sum gradients which are transformed before clipping, false for kernels for all
-/// other tasks. limits: those of the device. precision: that of the matrix products.
+/// other tasks. limits: limits of the device. precision: precision of the matrix products.
 std::vector<FusedKernel> fused_kernels_for(const Network& net, const DeviceLimits& limits,
                                            Precision precision, bool transforms = false);
 
 /// Returns the fused kernel for a network that has only dense layers, if its layout fits the
-/// device; an empty list if it does not fit or has other layers. limits: those of the device.
+/// device; an empty list if it does not fit or has other layers. limits: limits of the device.
 /// transforms: whether gradients are transformed before clipping (coordinate-wise clipping).
 std::vector<FusedKernel> dense_kernels_for(const Network& net, const DeviceLimits& limits,
                                            bool transforms);
@@ -69,7 +69,7 @@ std::vector<FusedKernel> dense_kernels_for(const Network& net, const DeviceLimit
 /// Returns the precision of the matrix products (fp32 or TF32) with which this network is computed
 /// on a device. requested: the user's setting. Fused kernels (whole network in one launch) of
 /// networks with only dense layers always use fp32. transforms: whether gradients are transformed
-/// before clipping. limits: those of the device.
+/// before clipping. limits: limits of the device.
 Precision device_precision(const Network& net, const DeviceLimits& limits, Precision requested,
                            bool transforms = false);
 
@@ -129,14 +129,14 @@ class FusedNetwork {
                           FixedPoint* fixed, Tally* tally);
 
   /// Computes the logits of examples 0 .. n - 1 of the data in one launch, and writes them to
-  /// logits [n, outputs]. count: address in device memory of the number n. parameters: [d], those
-  /// of the network, in device memory.
+  /// logits [n, outputs]. count: address in device memory of the number n. parameters: the
+  /// network's parameters, [d], in device memory.
   void forward(const std::uint32_t* count, std::size_t n, const DeviceData& data,
                const float* parameters, float* logits);
 
   /// Computes the gradient norms of examples 0 .. n - 1 of the data in one launch, and writes them
-  /// to norms [n]. count: address in device memory of the number n. parameters: [d], those of the
-  /// network, in device memory.
+  /// to norms [n]. count: address in device memory of the number n. parameters: the network's
+  /// parameters, [d], in device memory.
   void norms(const std::uint32_t* count, std::size_t n, const DeviceData& data,
              const float* parameters, float* norms);
 
@@ -159,7 +159,7 @@ class FusedNetwork {
   void launch_kernel(const char* name, const FusedKernel& kernel, FusedSum args);
 
   /// Returns kernel arguments with those members set that are the same for every launch of a task.
-  /// task: what the launch computes. parameters: [d], those of the network, in device memory.
+  /// task: what the launch computes. parameters: the network's parameters, [d], in device memory.
   FusedSum args_of(FusedTask task, const DeviceData& data, const float* parameters) const;
 
   Gpu& gpu_;
@@ -171,7 +171,7 @@ class FusedNetwork {
   float huber_;
   int groups_;
   std::size_t parameters_;
-  int blocks_;  // one per multiprocessor: two do not fit
+  int blocks_;  // number of blocks: one per multiprocessor, as two do not fit
   int stripe_;
   int capacity_;
   Buffer<std::int32_t> slabs_;  // [blocks, d]

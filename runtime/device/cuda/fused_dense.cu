@@ -1,5 +1,6 @@
-// Fused kernels of networks of dense layers. A file of its own, because they are also compiled for
-// Hopper (kernels/common/dependent.cuh).
+// Fused kernels for networks of dense layers. They have a file of their own because this file is
+// also compiled for compute capability 9.0 (Hopper), as dependent launches require
+// (kernels/common/dependent.cuh).
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -36,7 +37,7 @@ std::vector<int> dense_widths(const Network& net, std::array<Activate, 4>& funct
 
 /// Returns the fused kernel for networks of dense layers. Returns an empty list if the network is
 /// of another kind, or if dense_plan() finds no layout that fits the device. transforms: whether
-/// the kernel adds transformed gradients. net: the network. limits: those of the device.
+/// the kernel adds transformed gradients. net: the network. limits: limits of the device.
 template <bool transforms>
 std::vector<FusedKernel> dense_kernels_of(const Network& net, const DeviceLimits& limits) {
   FusedKernel k;

@@ -19,9 +19,10 @@ template <class Args>
 void launch(Gpu& gpu, const char* name, void (*kernel)(Args), const Args& args) {
   launch(gpu, name, kernel, launch_shape(args), args);
 }
-/// Launches a kernel with the launch shape that launch_shape(args) chooses, and allows it to begin
-/// before the previous launch, which must be a kernel too, has ended (programmatic dependent
-/// launch). The kernel must follow the rules of kernels/common/dependent.cuh.
+/// Launches a kernel with the launch shape that launch_shape(args) chooses, as a dependent launch:
+/// it may begin before the previous launch has ended (CUDA's programmatic dependent launch). The
+/// previous launch must be a kernel, too. The kernel must follow the rules of
+/// kernels/common/dependent.cuh.
 template <class Args>
 void launch_dependent(Gpu& gpu, const char* name, void (*kernel)(Args), const Args& args) {
   validate(args);

@@ -67,9 +67,9 @@ class CudaLayer {
     return false;
   }
   virtual void take_input_function(const Activate&) {}
-  // Called on an activation layer whose function the layer before it applies (skip_forward), or
-  // whose derivative the layer after it applies (skip_backward). That pass of the activation then
-  // does nothing.
+  // Called on an activation layer to switch off one of its passes. skip_forward() is called if the
+  // layer before it applies the activation function to its own output. skip_backward() is called if
+  // the layer after it multiplies its own input gradient by the activation's derivative.
   virtual void skip_forward() {}
   virtual void skip_backward() {}
 
@@ -89,10 +89,10 @@ class CudaLayer {
   virtual bool writes_output() const { return true; }
   virtual bool writes_input_gradient() const { return true; }
 
-  /// For coordinate-wise clipping, which clips (gradient - m) / scale: adds the layer to the list
-  /// of layers whose shift is computed whenever m or scale changes. A layer's shift is the squared
-  /// norm of m / scale over its parameters. By default the layer is not added, because its
-  /// gradient() does not need it.
+  /// Used in coordinate-wise clipping, which clips (gradient - m) / scale. The shift of a layer is
+  /// the squared norm of m / scale over its parameters. A layer whose gradient() needs its shift
+  /// adds itself to the given list; the shifts of all layers in the list are computed whenever m or
+  /// scale changes. The default is for layers that do not need it.
   virtual void note_shift(LayerShifts&) const {}
 
   void lay_out(const CudaSite& site, const LayoutChoices& choices, CudaStorage& storage) {

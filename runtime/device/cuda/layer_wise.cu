@@ -116,7 +116,7 @@ void LayerWiseNetwork::backward(Weighted weighted, const CoordinatesView* coordi
                          .gradient_as = layout_.loss_gradient_as});
   for (std::size_t i = layout_.layers.size(); i-- > 0;) {
     const CudaLayer& l = *layout_.layers[i];
-    // The transform is of trained parameters alone.
+    // Coordinate-wise clipping transforms gradients of trained parameters only.
     work_->coordinates = l.is_frozen() ? nullptr : coordinates;
     if (!l.is_frozen() || (l.gives_input_gradient() && l.backward_needs_gradient()))
       l.gradient(*work_);

@@ -26,9 +26,9 @@ inline constexpr std::int64_t kMaxInFlight = 32768;
 std::int64_t examples_in_flight(const Network& network, const CudaLayout& layout, int chosen,
                                 std::size_t memory, std::int64_t wanted);
 
-/// Which number is multiplied by the weight of an example's class. factors: the example's clip
-/// factor, so that the weight is applied after clipping. loss: the gradient of the loss, so that
-/// the weight is applied before clipping; used for importance sampling and transformed gradients.
+/// Where the weight of an example's class is applied. factors: to the example's clip factor, i.e.
+/// after clipping. loss: to the gradient of the loss, i.e. before clipping; used for importance
+/// sampling and transformed gradients.
 enum class Weighted { factors, loss };
 
 /// Computes a network layer by layer, for one micro-batch (a part of the batch) after another. Owns
@@ -38,9 +38,9 @@ class LayerWiseNetwork {
  public:
   /// Makes the layers of a network and their memory layout. Keeps a reference to `network`.
   /// micro_batch: largest number of examples that are processed at once, or 0 to choose it
-  /// automatically. choices: how layers are computed. say: function that is called with a message
-  /// if device memory allows only fewer examples; may be empty. has_weights: whether classes have
-  /// weights.
+  /// automatically. choices: options that determine how layers are computed. say: function that is
+  /// called with a message if device memory allows only fewer examples; may be empty. has_weights:
+  /// whether classes have weights.
   LayerWiseNetwork(Gpu& gpu, const Network& network, int micro_batch, const LayoutChoices& choices,
                    std::function<void(const std::string&)> say = {}, bool has_weights = false);
 
@@ -61,7 +61,7 @@ class LayerWiseNetwork {
 
   /// Computes the logits of examples 0 .. n - 1 of the data, one micro-batch after another, and
   /// writes them to `to` [n, outputs]. count: address in device memory of the number n. Requires
-  /// reserve(). parameters: [d], those of the network, in device memory.
+  /// reserve(). parameters: the network's parameters, [d], in device memory.
   void logits(const std::uint32_t* count, std::size_t n, const DeviceData& data,
               const float* parameters, float* to);
 
@@ -111,10 +111,10 @@ class LayerWiseNetwork {
   bool transforms_;
   bool has_weights_;
   std::function<void(const std::string&)> say_;
-  std::int64_t max_in_flight_ = kMaxInFlight;  // less after memory has run out
+  std::int64_t max_in_flight_ = kMaxInFlight;  // smaller after an allocation has failed
   CudaLayout layout_;
   std::optional<MicroBatch> work_;
-  Weighted weighted_ = Weighted::factors;  // of the last backward()
+  Weighted weighted_ = Weighted::factors;  // argument of the last backward()
   Buffer<std::int32_t> group_parts_;
   Buffer<float> losses_;           // [capacity]
   Buffer<float> logit_gradients_;  // [capacity, outputs]

@@ -33,11 +33,12 @@ void add_edges(CudaLayout& layout, const Network& network, const std::vector<Lay
   }
 }
 
-/// Merges activations that work in place with the adjacent layers, if these can: the layer before
-/// then applies the activation to its output, and the layer after multiplies the gradient of its
-/// input by the activation's derivative. layout: the network's memory layout, which is changed.
-/// edges: those of each layer. choices: how layers are computed. network_layers: the layers of the
-/// network.
+/// Merges in-place activations with the adjacent layers as far as these support it. The layer
+/// before may apply the activation function to its own output; the activation's forward() is then
+/// skipped. The layer after may multiply its own input gradient by the activation's derivative; the
+/// activation's backward() is then skipped. layout: the network's memory layout, which is changed.
+/// edges: edges of each layer. choices: options that determine how layers are computed.
+/// network_layers: the layers of the network.
 void fold_activations(CudaLayout& layout, const std::vector<NetworkLayer>& network_layers,
                       const std::vector<LayerEdges>& edges, const LayoutChoices& choices) {
   const auto& layers = layout.layers;
@@ -62,12 +63,13 @@ struct Stored {
   Precision input_gradient_as = Precision::fp32;
 };
 
-/// Decides which layer rounds the values and gradients that tensor cores multiply to TF32. If the
-/// layer that writes an array last can round, it does so, and the members `as` of the edge and of
-/// the layer record this; otherwise every layer that reads the array rounds it on each load.
-/// Returns the formats in which each layer stores its output and input gradient. layout: the
-/// network's memory layout, which is changed. edges: those of each layer. choices: how layers are
-/// computed. network_layers: the layers of the network.
+/// Decides where the values and gradients that tensor cores multiply are rounded to TF32. Several
+/// layers may write an array one after another. If the last of them can round, it does so, and
+/// value_as or gradient_as of the edge records this. Otherwise every layer that reads the array
+/// rounds it on each load. Returns the number formats in which each layer stores its output and its
+/// input gradient. layout: the network's memory layout, which is changed. edges: edges of each
+/// layer. choices: options that determine how layers are computed. network_layers: the layers of
+/// the network.
 std::vector<Stored> round_edges(CudaLayout& layout, const std::vector<NetworkLayer>& network_layers,
                                 const std::vector<LayerEdges>& edges,
                                 const LayoutChoices& choices) {

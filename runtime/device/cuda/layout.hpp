@@ -1,6 +1,6 @@
 #pragma once
-// Layout of a network for the CUDA engine: its layers, the planes between them, and the tables of
-// offsets that they read.
+// Layout of a network for the CUDA engine: its layers, the edges (arrays of activations) between
+// them, and the tables of offsets that the layers read.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -37,8 +37,8 @@ struct CudaLayout {
 };
 
 /// Builds the memory layout of the network for CUDA. The result points into `network`, which must
-/// outlive it. Throws Error if a buffer is too large for 32-bit offsets. choices: how layers are
-/// computed.
+/// outlive it. Throws Error if a buffer is too large for 32-bit offsets. choices: options that
+/// determine how layers are computed.
 CudaLayout build_layout(const Network& network, const LayoutChoices& choices = {});
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

@@ -1,6 +1,7 @@
 #pragma once
-// cuBLAS and cuFFT, opened when they are first needed. Loading them takes 60 ms and more, which a
-// command that does not use a device should not pay; a device can train most models without them.
+// Functions of cuBLAS and cuFFT. The libraries are loaded when they are first needed, because
+// loading takes 60 ms or more. Commands that use no device do not need them, and most models train
+// without them.
 #include <string>
 
 #include <cublas_v2.h>

@@ -83,8 +83,8 @@ class DeviceLinear final : public LinearEngine {
   Buffer<float> scores_;         // scores at the last w
   Buffer<float> along_;          // scores of the last direction
   Buffer<float> derivatives_;    // clipped derivatives
-  Buffer<float> steps_;          // with the largest capacity used so far
-  Buffer<FixedPoint> totals_;    // with the largest capacity used so far
+  Buffer<float> steps_;          // grows when more are needed
+  Buffer<FixedPoint> totals_;    // grows when more are needed
   Buffer<std::uint32_t> index_;  // Numbering::index()
   SampleScratch scratch_;
   Buffer<std::uint32_t> drawn_;  // [size]

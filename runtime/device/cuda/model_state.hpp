@@ -78,7 +78,7 @@ class DeviceModelState {
 
   /// Returns the arguments of an update kernel that are the same for all steps. They do not include
   /// the step's scalars (learning rate, ...), which kernels read from device memory, and the
-  /// released values. recipe: that of the steps.
+  /// released values. recipe: recipe of the steps.
   UpdateArgs update_args(const StepRecipe& recipe) {
     UpdateArgs args{};
     args.parameters = parameters_.get();

@@ -78,7 +78,8 @@ NcclRanks::NcclRanks(Ranks& ranks, const std::string& id) : ranks_(ranks), nccl_
   std::memcpy(same.bytes.data(), id.data(), id.size());
   NcclConfig config;
   const NcclResult r = nccl_.begin(&communicator_, ranks.size(), same, ranks.rank(), &config);
-  // Half of the timeout: ranks that have failed wait for the others in the other half.
+  // Waits for at most half of the timeout. A rank that has failed already waits for this rank in
+  // first_error(). This rank must get there before that wait times out.
   settle(r, "bring the ranks together", ranks.timeout() / 2);
 }
 

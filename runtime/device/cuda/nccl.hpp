@@ -14,7 +14,7 @@
 
 namespace cudp::cuda {
 
-/// Result codes of NCCL (ncclResult_t) with a meaning for this code; every other code is an error.
+/// Result codes of NCCL (ncclResult_t) that this code distinguishes. Every other code is an error.
 enum class NcclResult : int { success = 0, in_progress = 7 };
 /// Identifier of a group of ranks (processes), with the same layout as NCCL's ncclUniqueId.
 struct NcclId {
@@ -56,7 +56,7 @@ int nccl_version();
 /// ncclGetVersion.
 std::string nccl_name(int version);
 /// Returns whether several ranks (processes) may use the same device. NCCL allows it from version
-/// 2.30 on, if the environment variable NCCL_MULTI_RANK_GPU_ENABLE does.
+/// 2.30 on, if the environment variable NCCL_MULTI_RANK_GPU_ENABLE is 1.
 bool nccl_may_share(int version);
 
 /// Waits until done() is true, by calling it at intervals. Throws Error with the line that

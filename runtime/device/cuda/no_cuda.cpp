@@ -1,4 +1,5 @@
-// The CUDA backend of a build without CUDA.
+// Replaces the CUDA backend in a build without CUDA. There are no devices, and functions that need
+// one throw Error.
 #ifndef CUDP_WITH_CUDA
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/devices.hpp"

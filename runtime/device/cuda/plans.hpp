@@ -69,11 +69,11 @@ struct ProductPlan {
   std::int64_t rounded_at = -1;  ///< offset of the rounded weight, for TF32 without a patch, or -1
 };
 
-/// Describes a copy of a weight matrix that is made before each step: rounded to TF32, and in the
-/// order in which the kernel of a product reads it; if keeps_order is set, in the original order. A
-/// copy with keeps_order is not worth a launch of its own: it is made only if other matrices must
-/// be copied too, because one launch makes all copies. Without it, the product rounds weights on
-/// every load.
+/// Describes a copy of a weight matrix, rounded to TF32, that is made before each step. If
+/// keeps_order is false, the copy is in the order in which the kernel of a product reads it. If
+/// keeps_order is true, it is in the original order. One launch makes all copies of a network. It
+/// is omitted if all copies have keeps_order; the products then round weights on every load
+/// instead.
 struct PackPlan {
   FactorPlan weight;
   std::int64_t weight_at = 0;  ///< offset in the parameters
@@ -111,7 +111,7 @@ inline constexpr int kMinTensorSide = 16;
 
 /// Returns the shared memory that one block may use to compute a convolution from patches, parts of
 /// the image [bytes]. With it, three such blocks fit a multiprocessor of an H200, and two fit one
-/// of an A100. limits: those of the device.
+/// of an A100. limits: limits of the device.
 inline std::size_t patch_shared_bytes(const DeviceLimits& limits) {
   return std::min(limits.shared_bytes, std::size_t{72} * 1024);
 }

@@ -54,15 +54,15 @@ class CudaProducts {
   void fill_scratch() { packed_.fill_scratch(); }
 
   /// Makes the copies of the weights that tensor cores read, rounded to TF32 and reordered. Call it
-  /// when the parameters have changed, before the next product. parameters: of the whole network,
-  /// [d], in device memory.
+  /// when the parameters have changed, before the next product. parameters: the whole network's
+  /// parameters, [d], in device memory.
   void pack(const float* parameters);
 
   /// Launches a layer's matrix product: out = epilogue(a * weight + bias), where the epilogue is an
   /// activation, its derivative or none. out_planes, y_planes: layouts of out and of epilogue.y;
   /// used only if the product is computed from patches of an image (p.patch). name: name of the
-  /// kernel in error messages. batch: the micro-batch. p: plan of the product. precision: that of
-  /// the product.
+  /// kernel in error messages. batch: the micro-batch. p: plan of the product. precision: precision
+  /// of the matrix products.
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out,
                 const Epilogue& epilogue = {}, const Planes& out_planes = {},

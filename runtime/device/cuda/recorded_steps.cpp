@@ -19,8 +19,8 @@ StepRecipe without_numbers(StepRecipe recipe) {
 }
 
 /// Number of buffers of streamed rows (rows copied from the host during training) whose steps are
-/// launched before the host waits for the device. If the run stops early, because the host must
-/// round a noise number, the copies to the remaining buffers were made in vain.
+/// launched before the host waits for the device. If the run stops at a step because the host must
+/// compute one of its noise numbers, the rows of all later steps must be copied again.
 constexpr std::size_t kPartsAtOnce = 16;
 
 }  // namespace
@@ -143,9 +143,9 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
   p_.position.start(cursor, steps);
   std::size_t drawn_from = 0;  // the batches of steps drawn_from .. drawn_to - 1 are drawn ahead
   std::size_t drawn_to = 0;
-  std::size_t parts = kPartsAtOnce;  // of streamed rows that are submitted at once
+  std::size_t parts = kPartsAtOnce;  // number of parts of streamed rows submitted at once
   for (std::size_t done = 0;;) {
-    bool is_started = false;  // step `done`, by the end of the step before
+    bool is_started = false;  // whether the step before has started step `done`
     for (std::size_t i = 0; p_.streamed && i < parts && done < steps.size(); ++i)
       done += replay_streamed(recipe, cursor.first + done, steps.size() - done);
     for (; !p_.streamed && done < steps.size(); ++done) {
@@ -197,7 +197,7 @@ void RecordedSteps::run_joined(const StepRecipe& recipe, const StepCursor& curso
   record_joined(recipe);
   p_.position.start(cursor, steps);
   std::optional<RowStream::Part> part;
-  std::size_t staged = 0;  // the rows of so many steps have been staged
+  std::size_t staged = 0;  // number of steps whose rows have been staged
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (p_.streamed && i == staged) {
       part = p_.streamed->stage(recipe.draw, cursor.first + i, steps.size() - i);

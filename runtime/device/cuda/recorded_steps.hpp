@@ -31,7 +31,7 @@ class RecordedSteps {
   /// Runs steps.size() steps. cursor: the number of the first step, and the values that are the
   /// same for all steps. steps: the scalars of each step, such as learning rate and noise. If the
   /// clipping norm is adaptive, the device's clipping norm and noisy count of unclipped gradients
-  /// of each step are written to `steps`. recipe: that of the steps.
+  /// of each step are written to `steps`. recipe: recipe of the steps.
   void run(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
 
   /// Returns the totals of losses, gradient norms and counts of examples since the last call, and
@@ -49,9 +49,10 @@ class RecordedSteps {
     std::vector<Gpu::Recording> recordings;
     /// CUDA graphs that only start a step, i.e. provide its batch and its scalars; one for each of
     /// `recordings`. If there are none, each graph in `recordings` starts its own step. If there
-    /// are, each graph in `recordings` also starts the following step, and `starts` are needed only
-    /// for a step whose predecessor did not start it: the first step of a run, of the batches drawn
-    /// ahead or of a buffer of rows, and a step after one that the host has completed.
+    /// are, each graph in `recordings` also starts the following step. `starts` are then needed
+    /// only for steps that the step before has not started: the first step of a run, of the batches
+    /// drawn ahead, and of a buffer of rows, and the step after one that the host has completed
+    /// (StepEnd::complete()).
     std::vector<Gpu::Recording> starts;
   };
   /// CUDA graphs of a step if there are several ranks (processes). If the devices add up the ranks'
@@ -69,19 +70,19 @@ class RecordedSteps {
   /// process [examples]. An estimate that is too large costs little, because thread blocks without
   /// examples return at once.
   std::int64_t capacity_for(const StepRecipe& recipe) const;
-  /// Launches a step. If batches are drawn in advance, requires that the step has been started; its
-  /// last launch then starts the next step. Otherwise the first launch starts this step. capacity:
-  /// the largest batch that the launches can process. rows: device addresses of the batches and
-  /// rows.
+  /// Launches a step. If batches are drawn in advance, requires that this step has been started;
+  /// the last launch of this step then starts the next step. Otherwise the first launch starts this
+  /// step. capacity: the largest batch that the launches can process [examples]. rows: device
+  /// addresses of the batches and rows.
   void launch_step(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
   /// Records the launches of work(rows) as a CUDA graph and returns it. If rows are streamed from
   /// the host, returns one graph for each buffer of rows, with `rows` the addresses in that buffer.
-  /// recipe: that of the steps.
+  /// recipe: recipe of the steps.
   std::vector<Gpu::Recording> record_for_rows(const StepRecipe& recipe,
                                               const std::function<void(const StepRows&)>& work);
   /// Runs steps first, first + 1, ... on rows that are streamed from the host: copies their rows to
   /// the next buffer and replays the CUDA graphs for each step. Runs as many steps as fit into the
-  /// buffer, at most `steps`, and returns their number. recipe: that of the steps.
+  /// buffer, at most `steps`, and returns their number. recipe: recipe of the steps.
   std::size_t replay_streamed(const StepRecipe& recipe, std::uint64_t first, std::size_t steps);
   /// Replays the CUDA graph that only starts a step (Recorded::starts), if there is one. Call it
   /// for a step that the step before it has not started. buffer: index of the buffer that has the
@@ -89,8 +90,8 @@ class RecordedSteps {
   void replay_start(std::size_t buffer);
   /// Allocates ahead_, the memory for drawing the batches of several steps at once, if this is
   /// possible. It is not possible with importance sampling, where a batch depends on the results of
-  /// earlier steps, and if rows are streamed from the host; ahead_ is then left empty. recipe: that
-  /// of the steps.
+  /// earlier steps, and if rows are streamed from the host; ahead_ is then left empty. recipe:
+  /// recipe of the steps.
   void prepare_ahead(const StepRecipe& recipe);
   /// Records a step as CUDA graphs, unless there are graphs already for a recipe of the same kind
   /// that can process the largest batch seen so far.
@@ -99,8 +100,8 @@ class RecordedSteps {
   void run_alone(const StepRecipe& recipe, const StepCursor& cursor, std::span<ListedStep> steps);
   /// Runs steps if there are several ranks, whose sums are added up by the devices or by the host.
   /// Waits after each step, because the host may have to compute some of the step's noise before
-  /// the next step can begin. recipe: that of the steps. cursor: the number of the first step, and
-  /// the values that are the same for all steps. steps: the scalars of each step.
+  /// the next step can begin. recipe: recipe of the steps. cursor: the number of the first step,
+  /// and the values that are the same for all steps. steps: the scalars of each step.
   void run_joined(const StepRecipe& recipe, const StepCursor& cursor,
                   std::span<const ListedStep> steps);
 

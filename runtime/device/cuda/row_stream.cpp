@@ -100,7 +100,9 @@ RowStream::Part RowStream::stage(const Draw& draw, std::uint64_t first, std::siz
     gpu_.fill_scratch(host + at_.features, buffer.host.size() - at_.features);
   for (std::size_t k = 0; k < steps; ++k) {
     const std::span<const std::uint32_t> batch = draws_.draw(first + k, draw);
-    // The device counts a batch that is larger than its list, and fails.
+    // The list has space for list_size_ examples. If the batch is larger, the list has only the
+    // first of them, but counts[k] is the size of the whole batch. The device compares it with the
+    // list's capacity and stops before this step.
     const std::size_t listed = std::min(batch.size(), list_size_);
     counts[k] = static_cast<std::uint32_t>(batch.size());
     std::iota(list + k * list_size_, list + k * list_size_ + listed,
@@ -115,8 +117,8 @@ RowStream::Part RowStream::stage(const Draw& draw, std::uint64_t first, std::siz
 
 void RowStream::launched(const Part& part) { gpu_.mark(buffers_.at(part.buffer)->read); }
 
-/// Copies the rows of the examples in examples_, those of the current part's steps, from the
-/// training set to a buffer in host memory, `to`.
+/// Copies the rows of examples_, the examples of the current part's steps, from the training set to
+/// a buffer in host memory, `to`.
 void RowStream::copy_rows(std::uint8_t* to) {
   constexpr std::size_t kTask = 256;
   const std::span<const std::uint32_t> examples = examples_;
@@ -152,7 +154,8 @@ void RowStream::send(Buffers& buffer, std::size_t steps) {
   const auto copy = [&](std::size_t at, std::size_t bytes) {
     if (bytes > 0) gpu_.copy_beside(buffer.device.get() + at, buffer.host.get() + at, bytes);
   };
-  // Tests fill what the steps must not read, too.
+  // In tests, fill_scratch() has filled the unused rows of the buffer with a value. They are
+  // copied, too, to find steps that read them.
   const std::size_t rows = gpu_.fills_scratch() ? steps_ * list_size_ : examples_.size();
   copy(0, list_at() + steps * list_size_ * sizeof(std::uint32_t));
   copy(at_.features, rows * widths_.features);

@@ -1,19 +1,22 @@
 #pragma once
-// Training rows that stay on the host, because the device has no memory for all of them.
+// Streaming of training rows that stay on the host because the device has too little memory for all
+// of them.
 //
-// A batch depends on the key and on the number of its step alone. So the host draws the batches of
-// the next steps (batch_draws.hpp), copies their rows, and only these, into pinned memory, and from
-// there to a buffer on the device, with the list of where each example of each batch lies in it.
-// The steps are the recorded ones: their starts take the list from the buffer in place of indices
-// of examples, and all other kernels read the buffer by these places. There are two buffers. While
-// the device runs the steps of one, the host draws and copies into the other; a stream of copies
-// waits for the steps that read the buffer before, and the steps wait for the copies.
+// A batch depends only on the random key and the number of its step. So the host can draw the
+// batches of the next steps (batch_draws.hpp). It copies the rows of these batches to pinned
+// memory, and from there to a buffer on the device. The buffer also has a list for each batch: the
+// position in the buffer of each of its examples. The recorded steps read these lists instead of
+// indices of examples, and all kernels read rows at the listed positions. There are two buffers:
+// while the device runs the steps of one, the host fills the other. Copies run in a CUDA stream of
+// their own. They wait for the steps that read the buffer before, and the steps of the buffer wait
+// for the copies.
 //
-// A row of a step is copied once, and everything that is computed from it in the step, norm and sum
-// alike, reads that copy, whatever happens to a file or an array in between. A step reads the
-// places on its list alone, so what was in the buffer before reaches no number. The list has the
-// order of the batch, and no sum depends on where a row lies: results are the same, bit for bit, as
-// with all rows on the device. The number of steps of a buffer depends on its size alone.
+// Each row of a step is copied once, and the step computes both its norm and its contribution from
+// that copy, even if the file or array changes in the meantime. A step reads only the positions on
+// its list, so older content of the buffer does not affect results. The list has the order of the
+// batch, and no sum depends on a row's position. So results are the same, bit for bit, as with all
+// rows on the device. The number of steps of a buffer depends only on the sizes of the buffer, of a
+// row and of a list, not on the batches.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -49,10 +52,10 @@ class RowStream {
   /// Largest number of steps whose rows are in one buffer at the same time.
   static constexpr std::size_t kMaxSteps = 256;
 
-  /// Keeps references to the arguments. gpu: the device. train: the training set. settings: those
-  /// of the engine. shared: data that is the same for all rows, such as class weights, in device
-  /// memory. sorts_words: whether an embedding is trained; the buffers then also have the positions
-  /// of each text sorted by word.
+  /// Keeps references to the arguments. gpu: the device. train: the training set. settings:
+  /// settings of the engine. shared: data that is the same for all rows, such as class weights, in
+  /// device memory. sorts_words: whether an embedding is trained; the buffers then also have the
+  /// positions of each text sorted by word.
   RowStream(Gpu& gpu, const Dataset& train, const EngineSettings& settings,
             const DeviceData& shared, bool sorts_words);
 
@@ -117,7 +120,7 @@ class RowStream {
   Columns at_{};
   std::array<std::optional<Buffers>, kBuffers> buffers_;
   std::size_t next_ = 0;                 // buffer of the next part
-  std::vector<std::uint32_t> examples_;  // of the last part
+  std::vector<std::uint32_t> examples_;  // Part::examples of the last part
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

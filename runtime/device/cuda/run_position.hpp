@@ -18,10 +18,11 @@ namespace cudp::cuda::inline CUDP_SIMT {
 /// and reads them after the steps.
 class RunPosition {
  public:
-  /// Allocates the memory for a network with `parameters` parameters. The more there are, the fewer
-  /// steps can be submitted at once. The reason: with a small probability per parameter, double
-  /// precision cannot decide how to round a noise number. The host must then compute it, and the
-  /// steps that were submitted after this one do nothing and must be submitted again.
+  /// Allocates the memory for a network with `parameters` parameters. The more parameters, the
+  /// fewer steps can be submitted at once. The reason: with a small probability per parameter,
+  /// double precision cannot decide how to round a noise number of a step. The host must then
+  /// compute the number. All steps that were submitted after that step do nothing and must be
+  /// submitted again.
   RunPosition(Gpu& gpu, std::size_t parameters)
       : gpu_(gpu),
         max_steps_(std::clamp<std::size_t>((std::size_t{1} << 26) / parameters, 1, 4096)),

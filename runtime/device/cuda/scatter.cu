@@ -11,9 +11,9 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Returns the number of planes that are transformed at once (a plane is one colour of one image):
-/// as many as need half a gibibyte for their second-order images, which take most of the memory. t:
-/// the tables for images of one size.
+/// Returns the number of planes that are transformed at once (a plane is one colour of one image).
+/// Their second-order images, which take most of the memory, need at most half a gibibyte. t: the
+/// tables for images of one size.
 int scatter_planes(const ScatterTables& t) {
   const std::int64_t bytes = std::int64_t{kScatterAngles} * kScatterAngles * t.rows[1] *
                              t.columns[1] * static_cast<std::int64_t>(sizeof(ComplexFloat));

@@ -1,5 +1,5 @@
-// Kernels and launches of a step other than its sum: drawing the batch, arrays of coordinate-wise
-// clipping, and noise, release and update.
+// Kernels and launches of all parts of a step except the sum of contributions: drawing the batch,
+// the arrays of coordinate-wise clipping, noise, release and update.
 #include <algorithm>
 
 #include "kernels/contribution/coordinates.cuh"
@@ -38,7 +38,8 @@ void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::siz
     return shape;
   };
   space.scanned = tiles > kScannedTiles;
-  // Half a warp takes two tiles here, and one tile in `place`.
+  // In this kernel half a warp processes two tiles of 256 examples; in the kernel `place` below it
+  // processes one.
   gpu.launch(is_ahead ? "flags ahead" : "flags", flags_kernel(args),
              of_steps(strided_shape((tiles + 1) / 2 * 16)), args, space);
   if (space.scanned) {
@@ -66,7 +67,8 @@ void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated) 
 }
 
 void begin_drawn_step(Gpu& gpu, const NextStep& next) {
-  // One block, because all its threads need the cursor as it was before.
+  // The launch has one block, because the kernel advances the cursor, and all threads need its
+  // previous state.
   constexpr unsigned kMaxThreads = 1024;
   const unsigned threads = std::min(kMaxThreads, (next.batches.list_size + 31) / 32 * 32);
   gpu.launch("begin", begin_step_kernel, LaunchShape{.grid = {1}, .block = {threads}}, next.batches,
@@ -163,7 +165,9 @@ void StepEnd::finish(const StepRecipe& recipe, const RandomStream& noise,
                      const Unfinished& unfinished, bool is_shown, const NextStep& next) {
   FinishStep args = finish_args(recipe, noise, unfinished, is_shown);
   args.next = next;
-  // If there are slabs, the launch before is the fused sum, beside which the noise is made.
+  // If there are partial sums of thread blocks (slabs), the previous launch is the fused kernel
+  // that computes them. This launch is then a dependent launch, so that it makes noise while that
+  // kernel still runs.
   const bool is_dependent = unfinished.sums.slabs != nullptr;
   const FinishKernel kernel = finish_kernel_of(recipe.optimizer.kind, is_dependent);
   if (is_dependent)

@@ -1,6 +1,6 @@
 #pragma once
-// Second half of a step on the device: noise, release and update (kernels/step/finish.hpp). Where
-// double precision is too coarse to round a pair of noise numbers, the host computes it.
+// Second half of a step on the device: noise, release and update (kernels/step/finish.hpp). If
+// double precision cannot decide how to round a pair of noise numbers, the host computes the pair.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -58,10 +58,10 @@ class StepEnd {
   /// Launches the kernels that add noise to the current step's sum of contributions, which makes it
   /// safe to publish, and update the parameters with the noisy sum.
   ///
-  /// noise: random stream; kernels replace its step number by that of the current step. unfinished:
-  /// partial results that must be added to the sum first. is_shown: whether the host reads the
-  /// noisy sum; if so, the update is not launched, and the caller must call update(). next: the
-  /// step that the last kernel starts at its end; must be empty if is_shown or
+  /// noise: random stream; kernels replace its step number by the number of the current step.
+  /// unfinished: partial results that must be added to the sum first. is_shown: whether the host
+  /// reads the noisy sum; if so, the update is not launched, and the caller must call update().
+  /// next: the step that the last kernel starts at its end; must be empty if is_shown or
   /// has_separate_update(recipe).
   void finish(const StepRecipe& recipe, const RandomStream& noise, const Unfinished& unfinished,
               bool is_shown, const NextStep& next = {});
@@ -71,8 +71,8 @@ class StepEnd {
 
   /// Completes a step that stopped because double precision was too coarse to round some of its
   /// noise numbers: computes these numbers on the host, and launches the rest of the step. at:
-  /// progress of the run, read after the step. recipe, noise, is_shown: must be those with which
-  /// finish() was called.
+  /// progress of the run, read after the step. recipe, noise, is_shown: must be the arguments with
+  /// which finish() was called.
   void complete(const StepCursor& at, const StepRecipe& recipe, const RandomStream& noise,
                 bool is_shown);
 

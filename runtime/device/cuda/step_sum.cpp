@@ -60,7 +60,8 @@ Unfinished StepSum::add_up(const StepRecipe& recipe, std::int64_t max_drawn,
                            const DeviceData& data) {
   const Contribution& contribution = recipe.contribution;
   if (p_.train.size() == 0) {
-    // The update of this step uses the coordinates at its beginning.
+    // A rank without examples adds nothing. But its update needs the scale of coordinate-wise
+    // clipping, which refresh() computes from the state at the beginning of the step.
     if (std::holds_alternative<TransformedGradient>(contribution))
       (void)p_.state.coordinates().refresh(p_.position.cursor());
     return {};

@@ -19,9 +19,9 @@ class StepSum {
   /// capacity: largest batch that the step's launches can process [examples].
   void begin(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows);
   /// Returns the arguments with which the last launch of a step also starts the next step, whose
-  /// batch must be in rows.batches. Returns an empty struct if it cannot, because each step draws
-  /// its own batch, or because the update is a separate launch. capacity: largest batch that the
-  /// step's launches can process [examples].
+  /// batch must be in rows.batches. Returns an empty struct if the last launch cannot start it: if
+  /// each step draws its own batch, or if the update is a separate launch. capacity: largest batch
+  /// that the step's launches can process [examples].
   NextStep next_step(const StepRecipe& recipe, std::int64_t capacity, const StepRows& rows) const;
   /// Launches the sum of the contributions of the batch's examples. The sum is complete only when
   /// the returned partial results are added to StepEnd::sum(), which StepEnd::finish() does.

@@ -1,9 +1,10 @@
 #pragma once
-// Functions of the CUDA toolkit's libraries for the engine, one each. They are defined in
+// Functions through which the engine calls libraries of the CUDA toolkit. They are defined in
 // toolkit.cu, the only file that includes the headers of these libraries, except for those of
-// cuBLAS and cuFFT. Each function has a reference implementation: one of our kernels, or plain
-// loops in tests/support/simt/emulated_gpu.hpp. These run under the emulator and the PTX
-// interpreter; that of CUB also runs in builds without the library.
+// cuBLAS and cuFFT. Each computation has a reference implementation: a kernel of this project, or
+// plain loops in tests/support/simt/emulated_gpu.hpp. The reference implementations run under the
+// emulator and the PTX interpreter. The reference implementation of cub_norm_total() also runs in
+// builds without CUB.
 #include <cstddef>
 #include <cstdint>
 
@@ -36,7 +37,7 @@ int cublaslt_close(void* handle);
 /// Computes the output of a dense layer by cuBLASLt, in one kernel with bias and activation.
 /// scratch: device memory of `bytes` bytes. The call may be recorded in a CUDA graph. run: if
 /// false, only chooses cuBLASLt's algorithm and computes nothing. Throws Error if cuBLASLt has no
-/// algorithm for this size. handle: that of cuBLASLt.
+/// algorithm for this size. handle: handle of cuBLASLt.
 void cublaslt_dense(void* handle, const DenseRows& a, void* scratch, std::size_t bytes,
                     cudaStream_t stream, bool run);
 
@@ -47,12 +48,12 @@ void* cudnn_open();
 int cudnn_close(void* handle);
 /// Computes a convolution of a batch of images by cuDNN, with a deterministic algorithm.
 /// scratch(owner, n) must return device memory of n bytes. Throws Error if cuDNN has no such
-/// algorithm. handle: that of cuDNN.
+/// algorithm. handle: handle of cuDNN.
 void cudnn_convolve(void* handle, const ConvolutionBatch& a, void* (*scratch)(void*, std::size_t),
                     void* owner, cudaStream_t stream);
 /// Computes an LSTM or GRU for a batch of texts by cuDNN. Waits for the device to read the texts'
 /// lengths, so it must not be recorded in a CUDA graph. scratch(owner, n) must return device memory
-/// of n bytes. handle: that of cuDNN.
+/// of n bytes. handle: handle of cuDNN.
 void cudnn_recur(void* handle, const RecurrentBatch& a, void* (*scratch)(void*, std::size_t),
                  void* owner, cudaStream_t stream);
 

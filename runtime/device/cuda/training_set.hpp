@@ -36,7 +36,7 @@ class DeviceTrainingSet {
   DeviceTrainingSet() = default;
   /// Copies the training set to the device. Table rows in compact form (CodedRows) stay in that
   /// form. Throws InputError if the rows are in a file that cannot be read. train: the training
-  /// set. use: what the steps need of it.
+  /// set. use: determines which arrays are copied.
   DeviceTrainingSet(Gpu& gpu, const Dataset& train, const TrainingSetUse& use = {})
       : size_(train.size()),
         first_(train.size() > 0 ? static_cast<std::int64_t>(train.first) : 0),

@@ -74,10 +74,10 @@ std::vector<float> add_canaries(EngineParts& p, const StepRecipe& recipe, std::u
   return ordinary;
 }
 
-/// Runs one step in a form that a release observer can read. The launches are those of a recorded
-/// step, with two differences: the sum is complete before noise is added, and the released values
-/// are written to memory before the update. Throws Error before anything is released if the batch
-/// is too large. number: number of the step. step: its scalars.
+/// Runs one step so that a release observer can read its released values. The launches are the same
+/// as in a recorded step, with two differences: the sum is complete before noise is added, and the
+/// released values are written to memory before the update. Throws Error before anything is
+/// released if the batch is too large. number: number of the step. step: scalars of the step.
 void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint64_t number,
                const ListedStep& step) {
   ReleaseObserver* const release_observer = p.settings.release_observer;

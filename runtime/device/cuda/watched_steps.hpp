@@ -5,9 +5,10 @@
 
 namespace cudp::cuda::inline CUDP_SIMT {
 
-/// Runs steps one by one, without a CUDA graph, so that the release observer of the engine (an
-/// object that receives every released value) gets those of each step. cursor: the number of the
-/// first step, and the values that are the same for all steps. steps: the scalars of each step.
+/// Runs steps one by one, without a CUDA graph. After each step, the engine's release observer (an
+/// object that receives every released value) receives the values that the step has released.
+/// cursor: the number of the first step, and the values that are the same for all steps. steps: the
+/// scalars of each step.
 void run_watched(EngineParts& p, StepSum& sum, const StepRecipe& recipe, const StepCursor& cursor,
                  std::span<const ListedStep> steps);
 

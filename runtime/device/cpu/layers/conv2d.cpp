@@ -81,7 +81,8 @@ class CpuConv2d final : public WholeGradientLayer {
       }
     for (int oy = 0; oy < y.height; ++oy)
       for (int ox = 0; ox < y.width; ++ox) {
-        // The kernel's corner lies `pad` pixels outside the image, in the border.
+        // Position of the kernel's first row and column for output pixel (oy, ox). It may lie
+        // outside the image, in the border of `pad` zeros.
         in_pixel_.push_back(
             narrow(x.at(oy * layer_.stride - layer_.pad, ox * layer_.stride - layer_.pad)));
         out_pixel_.push_back(narrow(y.at(oy, ox)));

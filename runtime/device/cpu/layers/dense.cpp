@@ -106,8 +106,9 @@ class CpuDense final : public CpuLayer {
   }
 
   void add(Workspace& w, int first, int count, const GradientSum& sum) const override {
-    // With coordinate-wise clipping, (gradient - m) / scale is computed before weighting: add_outer
-    // then multiplies it by `scale`.
+    // Without coordinate-wise clipping, dy is multiplied by the example's clip factor here. With
+    // it, dy stays as it is: add_outer() computes (gradient - m) / scale first and then multiplies
+    // by the clip factor (scales).
     const bool weigh = w.coordinates == nullptr;
     const float units = sum.plain != nullptr ? 1.0f : sum.inverse_grid;
     GemmStep steps[kMaxChunk];
@@ -130,7 +131,8 @@ class CpuDense final : public CpuLayer {
       add_coded(w, {examples, examples + terms}, dy, {steps, steps + terms}, sum);
       return;
     }
-    // Gradients are requested as floats for single examples only.
+    // sum.plain is set only by Worker::gradient(), for the gradient of a single example. The
+    // numbers are then added as floats.
     if (sum.plain != nullptr) {
       add_plain(w, x, dy, {steps, steps + terms}, sum.plain);
       return;
@@ -174,9 +176,10 @@ class CpuDense final : public CpuLayer {
 
  private:
   /// Multiplies dy of example e, the gradient of the layer's output, by `scale`. in_units: whether
-  /// gradients are summed as integer multiples of a grid. Then every product of x and dy must stay
-  /// below 2^22 grid steps; correct norms guarantee this, and dy is clamped so that it holds for
-  /// wrong ones too. w: the thread's workspace.
+  /// gradients are summed as integer multiples of a grid. If so, every product of x and dy must
+  /// stay below 2^22 grid steps (kMaxUnits). It does if the norm by which the gradient was clipped
+  /// is correct. dy is clamped, so that the bound holds even if the norm is wrong. w: the thread's
+  /// workspace.
   void weigh(Workspace& w, int e, float scale, bool in_units) const {
     float* const dy = result_gradient(w, e);
     constexpr auto kMaxDerivative = static_cast<float>(0.75 * kMaxUnits);
@@ -189,7 +192,8 @@ class CpuDense final : public CpuLayer {
     const ImageLayout& x = in().layout;
     weight_ = PackedMatrix::reserve(s, x.channels * x.height * x.width, out().layout.stride,
                                     parameter(1));
-    // |x|^2 gets a whole line, to keep the following numbers aligned.
+    // |x|^2 is one number, but a whole block of kColumnBlock floats is reserved for it, to keep the
+    // numbers after it aligned.
     square_ = Storage::reserve(s.saved, kColumnBlock);
     if (gives_input_gradient())  // [output][input's layout]
       transposed_ = Storage::reserve(s.transposed, outputs_ * x.size());
@@ -202,9 +206,9 @@ class CpuDense final : public CpuLayer {
     for (int o = 0; o < outputs_; ++o) input_steps_.push_back({o, narrow(o * x.size())});
   }
 
-  /// Adds a row of weights, that of the next input, to the tables that the matrix products read
-  /// (input_of_row_, weight_of_row_, forward_steps_), and records in `s` where its weights are
-  /// stored. at: offset of the input in the activations. pixel: index of the input in PyTorch's
+  /// Adds the row of weights of the next input to the tables that the matrix products read
+  /// (input_of_row_, weight_of_row_, forward_steps_). Records in `s` the offset of each of these
+  /// weights. at: offset of the input in the activations. pixel: index of the input in PyTorch's
   /// order.
   void place_input(Storage& s, std::int64_t at, std::int64_t pixel) {
     const auto row = static_cast<std::int64_t>(input_of_row_.size());
@@ -220,10 +224,10 @@ class CpuDense final : public CpuLayer {
     }
   }
 
-  /// Computes for the examples first .. first + count - 1 of the workspace the squared norm of the
-  /// transformed gradient, |(x dy' - m) / scale|^2 (coordinate-wise clipping). It is a quadratic
-  /// form in dy whose coefficients are two matrix products: x^2 with 1 / scale^2, and x with m /
-  /// scale^2 (see dense_square). w: the thread's workspace.
+  /// Coordinate-wise clipping: computes the squared norm of the transformed gradient, |(x dy' - m)
+  /// / scale|^2, for the examples first .. first + count - 1 of the workspace. It follows from dy
+  /// and two matrix products: x^2 with 1 / scale^2, and x with m / scale^2. dense_square() has the
+  /// formula. w: the thread's workspace.
   void transformed_squares(Workspace& w, int first, int count) const {
     const Coordinates& c = *w.coordinates;
     const std::int64_t inputs = in().size();

@@ -1,5 +1,5 @@
-// The input layer: copies the data set's images to the first edge. Texts are read by their
-// embedding.
+// The input layer: copies the data set's images to the first edge. It copies no texts: the
+// embedding layer reads them directly from the data set.
 #include <algorithm>
 
 #include "runtime/data/examples.hpp"

@@ -81,16 +81,16 @@ class CpuRecurrent final : public WholeGradientLayer {
     }
 
     int steps() const { return count_ > 0 ? length_[0] : 0; }
-    /// Returns the number of examples whose texts are long enough to have a step number s. In this
-    /// order they are the first examples.
+    /// Returns the number of examples whose texts have more than s words, so that they have a time
+    /// step s. They are the first examples in the order by decreasing length.
     int active(int s) const {
       int n = count_;
       while (n > 0 && length_[n - 1] <= s) --n;
       return n;
     }
     int example(int k) const { return example_[k]; }
-    /// Returns for each example, in this order, the offset of its numbers in Workspace::saved,
-    /// relative to the numbers of the workspace's example 0.
+    /// Returns the offset of each example's numbers in Workspace::saved, relative to the numbers of
+    /// the workspace's example 0. The examples are in order of decreasing length.
     const std::int32_t* rows() const { return row_; }
 
    private:
@@ -360,9 +360,10 @@ class CpuRecurrent final : public WholeGradientLayer {
     for (int j = 0; j < layer_.hidden; ++j) dh[j] += dy[j] / divisor;
   }
 
-  /// Computes the gradient with respect to the states before step s of direction d. For a GRU it is
-  /// added to the part that bypasses the gates. w: the thread's workspace. order: the examples,
-  /// sorted by length.
+  /// Computes the gradient dh with respect to the states before step s of direction d from the
+  /// gradients of the gates. For a GRU the result is added to dh, which already has z dh, the part
+  /// of the gradient that does not go through the gates (GruStep). w: the thread's workspace.
+  /// order: the examples, sorted by length.
   void state_gradient(Workspace& w, int d, int s, const ExamplesByLength& order) const {
     w.kernels.gather_gemm({.a = gates(w, d, s),
                            .b = w.weights.transposed + at_[d].transposed_hh,

@@ -115,8 +115,8 @@ class CudaConv2d final : public ProductLayer {
 
   /// Returns the width of the border of zeros [pixels] that the output's gradient needs along one
   /// axis. The gradient of input pixel i is a sum over output pixels (i + pad - k) / stride, where
-  /// k is the position in the kernel; with this border, those that are outside the output read
-  /// zeros. in, out: sizes of input and output along the axis.
+  /// k is the position in the kernel. Some of these output pixels lie outside the output; the
+  /// border must be wide enough to hold them. in, out: sizes of input and output along the axis.
   int gradient_border(int in, int out) const {
     int border = 0;
     for (int i = 0; i < in; ++i)
@@ -163,10 +163,10 @@ class CudaConv2d final : public ProductLayer {
                  .terms_per_example = pixels};
   }
 
-  /// Plans the matrix product that computes the gradient of some of the input pixels (iy, ix):
-  /// those for which iy + pad = phase_y and ix + pad = phase_x modulo the stride. They depend on
-  /// the same rows and columns of the convolution's kernel, those with the same index modulo the
-  /// stride. Chooses the product's kernel and index tables.
+  /// Plans the matrix product that computes the gradient of those input pixels (iy, ix) for which
+  /// (iy + pad) % stride is phase_y and (ix + pad) % stride is phase_x. Their gradients depend on
+  /// the same part of the convolution's kernel: the rows with index phase_y and the columns with
+  /// index phase_x modulo the stride. Chooses the product's kernel and index tables.
   void plan_input_gradient(CudaStorage& s, int phase_y, int phase_x) {
     const Planes dx = in().gradient;
     const Planes dy = out().gradient;
@@ -190,9 +190,10 @@ class CudaConv2d final : public ProductLayer {
     const auto pixel = [&](int i) {
       return std::pair{y0 + i / width * stride, x0 + i % width * stride};
     };
-    // Input row iy = q stride + phase_y - pad gets its gradient from taps a = 0, 1, ...: kernel row
-    // phase_y + a stride and output row q - a. Columns likewise. The table holds the offset of the
-    // last tap, so that all offsets are >= 0.
+    // The gradient of input row iy = q stride + phase_y - pad is a sum over taps a = 0, 1, ...: tap
+    // a is kernel row phase_y + a stride times output row q - a. The same formula holds for
+    // columns. The table has the offset of the last tap, which is the smallest, so that all other
+    // taps have offsets >= 0 relative to it.
     const AxisPlan last = terms == 0 ? strided(0) : s.table(pixels, [&](int i) {
       const auto [iy, ix] = pixel(i);
       return dy.at(0, (iy + conv_.pad - phase_y) / stride - (taps_y - 1),

@@ -14,15 +14,15 @@ namespace cudp::cuda::inline CUDP_SIMT {
 class CudaDense final : public ProductLayer {
  public:
   /// Whether forward() can also apply the activation f to the layer's output. If cuBLASLt computes
-  /// the product, only one kind of activation is possible. l: the layer in its network. choices:
-  /// how layers are computed.
+  /// the product, ReLU is the only activation that can be applied. l: the layer in its network.
+  /// choices: options that determine how layers are computed.
   bool takes_output_function(const NetworkLayer& l, const LayoutChoices& choices,
                              const Activate& f) const override {
     return uses_own_kernels(l, choices) || f.kind == Activation::relu;
   }
   /// Whether the kernels that compute the layer's matrix products require inputs that are rounded
   /// to TF32 in memory. BLAS does not require it: it rounds while it multiplies. l: the layer in
-  /// its network. choices: how layers are computed.
+  /// its network. choices: options that determine how layers are computed.
   bool reads_rounded(const NetworkLayer& l, const LayoutChoices& choices) const override {
     return choices.precision == Precision::tf32 && uses_own_kernels(l, choices) &&
            gains_from_tensor_cores(l.in.size(), l.out.size());
@@ -115,7 +115,8 @@ class CudaDense final : public ProductLayer {
                                  .rows_per_example = 1,
                                  .terms = outputs,
                                  .columns = inputs});
-    // For all products but the gradient, which is summed in float32; see WeightGradientSum.
+    // Precision of all matrix products of the layer except the weight gradient, which is summed in
+    // float32 (WeightGradientSum).
     if (gains_from_tensor_cores() || uses_blas_) precision_ = choices.precision;
     s.transform_scratch =
         std::max(s.transform_scratch, std::int64_t{inputs} + 2 * std::int64_t{outputs});
@@ -125,8 +126,9 @@ class CudaDense final : public ProductLayer {
   int inputs() const { return gradient_.rows; }
   int outputs() const { return gradient_.columns; }
 
-  // Number of slabs of kSlab examples that BLAS multiplies one after another. (BLAS reads matrices
-  // column by column, so a row-major matrix is its transpose to BLAS.)
+  // Returns the number of slabs into which a micro-batch is divided. Each call of BLAS multiplies
+  // one slab of kSlab examples. (BLAS expects column-major matrices, so the calls treat our
+  // row-major matrices as their transposes.)
   static int slabs(const MicroBatch& w) { return (w.batch.capacity + kSlab - 1) / kSlab; }
   template <class Body>
   static void for_each_slab(const MicroBatch& w, const Body& body) {

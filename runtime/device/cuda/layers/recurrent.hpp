@@ -164,7 +164,9 @@ class CudaRecurrent final : public SequenceLayer {
   void plan_products(CudaStorage& s) {
     const int gates = layer_.gates() * layer_.hidden;
     const int columns = layer_.directions() * gates;
-    // Column k of the product is gate unit k % gates of direction k / gates.
+    // The product has a column for each gate of each hidden unit and direction. With `gates`
+    // columns per direction, column k belongs to direction k / gates, and is row k % gates of that
+    // direction's weight matrix.
     const auto row_of_weight = [&](int k) {
       return std::int64_t{tensor(first_tensor(k / gates))} + std::int64_t{k % gates} * inputs();
     };

@@ -81,7 +81,7 @@ class SequenceLayer : public CudaLayer {
   }
   /// Chooses the size of the tiles into which kernels divide the layer's weight gradients. A
   /// derived class must call it once in reserve(), before tile() is used. rows, columns: size of
-  /// the layer's largest weight matrix. precision: that of the gradients.
+  /// the layer's largest weight matrix. precision: precision of the gradients.
   void choose_tile(CudaStorage& s, int rows, int columns, Precision precision) {
     gradient_precision_ = precision;
     tile_ = sequence_tile(rows, columns, precision);
@@ -92,7 +92,8 @@ class SequenceLayer : public CudaLayer {
   /// that the layers reserve.
   void reserve_tiles(CudaStorage& s, int tiles) { first_part_ = reserve_parts(s, tiles); }
   const SequenceTileShape& tile() const { return tile_; }
-  /// Returns the arguments of the kernels of weight gradients without a weight.
+  /// Returns the arguments of the weight gradient kernels that do not depend on a weight matrix.
+  /// The list of weight matrices is empty; the caller adds the layer's matrices.
   SequenceGradient no_gradient(const MicroBatch& w) const {
     return {.batch = w.batch,
             .length = w.lengths(),
