@@ -41,9 +41,9 @@ enum class Sampling { poisson, allocation };
 /// pca: principal components.
 enum class Features { none, scatter, pca };
 
-/// Stores one struct of options for each type of such structs, found by its type. Training methods
-/// and other parts of the program define their options in structs of their own headers. A struct
-/// that was never set has its initial values.
+/// Container of structs of options, at most one of each type: of<Options>() returns the struct of
+/// type Options. Training methods and other parts of the program define these structs in their own
+/// headers. A struct that was never set has its initial values.
 class MethodOptions {
  public:
   template <class Options>

@@ -68,8 +68,8 @@ double adp_noise(const TrainConfig& config, std::uint64_t steps, std::uint64_t s
 ///   sigma^2 = (16 G)^2 log(16 T / (n delta)) log(1.25 / delta) / (n^2 epsilon^2) sum_t 1 /
 ///   alpha_t^2.
 /// The noise of step t is proportional to alpha_t; noise: alpha_t / alpha_0, as spans of steps with
-/// equal values. The result is much looser than the accountant's; the paper's tables have epsilon /
-/// 16.
+/// equal values. The result is much looser than the accountant's. The paper's tables state epsilon
+/// / 16, i.e. 0.8 for an epsilon of 12.8.
 double theorem41_sigma(double epsilon, double delta, double n, double batch, std::uint64_t steps,
                        const std::vector<NoiseSpan>& noise);
 

@@ -65,8 +65,8 @@ class EngineMethod : public Method {
  protected:
   EngineMethod(MethodContext context, const PrivacyPlan& plan);
 
-  // Settings of the engine that do not follow from the privacy plan, and the initial training
-  // state.
+  // Functions that a derived class overrides to set engine settings that do not follow from the
+  // privacy plan, and to change the initial training state. The defaults change nothing.
 
   virtual void configure(EngineSettings&) const {}
   virtual void initialise(TrainState&) const {}

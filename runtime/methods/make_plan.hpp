@@ -18,9 +18,9 @@ struct SumShape {
   double largest_rate = 1.0;
 };
 
-/// Makes the privacy plan of a training without noise: sampling rate, number of steps, clipping
-/// norm and sensitivity. Throws InputError on a batch larger than the number of examples (the noisy
-/// number if it is private), or a clipping norm too small for float32.
+/// Makes the privacy plan of a training except for its noise: sampling rate, number of steps,
+/// clipping norm and sensitivity. Throws InputError on a batch larger than the number of examples
+/// (the noisy number if it is private), or a clipping norm too small for float32.
 PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& shape);
 
 /// Returns config.sigma, or else the smallest noise multiplier with which all releases of the

@@ -182,8 +182,8 @@ class Method {
   virtual double examples_per_step() const = 0;
   virtual Outcome outcome(std::uint64_t step) const { return {.steps = step}; }
   /// Returns the method's privacy guarantee for the certificate. ledger: everything that was
-  /// charged. If the random key was lost and steps were repeated with a new one, it has more
-  /// charges than were planned. step: number of steps made.
+  /// charged. If the random key was lost and steps were repeated with a new one, the ledger has
+  /// more charges than were planned. step: number of steps made.
   virtual privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const = 0;
   /// Returns the epsilon of a finished run, at the same delta, for several units of privacy
   /// together (group privacy); nullopt if the method states none.

@@ -26,8 +26,8 @@ namespace cudp {
 /// Differences from the paper: noise is Gaussian, with the mu that makes it exactly (epsilon,
 /// delta)-DP (privacy/rdp/gaussian.hpp), instead of noise with density exp(-epsilon |b|).
 /// Neighbours differ by one added or removed example, so the sum is minimised, not the mean, and S
-/// is half of theirs. The optimiser is not assumed to be exact. The variant in DP-AGD's paper,
-/// OutPert (Zhang et al. 2017), stops gradient descent early; this method does not.
+/// is half of the paper's sensitivity. The optimiser is not assumed to be exact. The variant in
+/// DP-AGD's paper, OutPert (Zhang et al. 2017), stops gradient descent early; this method does not.
 class OutputPerturbation final : public LinearMethod {
  public:
   OutputPerturbation(const TrainConfig& config, const LinearProblem& facts);

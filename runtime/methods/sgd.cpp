@@ -93,7 +93,7 @@ StepRecipe Sgd::recipe() const {
 }
 
 StepScalars Sgd::scalars(std::uint64_t t) const {
-  // Learning rate, noise 0, 1 / b, clipping norm above all gradient norms.
+  // The scalars of the schedule, but without noise, and with the clipping norm that is being tried.
   StepScalars s = schedule().at(t);
   s.noise_std = 0.0f;
   s.clip_norm = clip_norm_;

@@ -183,7 +183,8 @@ std::vector<Evaluation::Bin> equal_bins(const Ranking& r) {
     bin.hits += hits;
     bin.scores += static_cast<double>(all) * static_cast<double>(c.score);
     above = c;
-    // Bin k of kBins ends with the first score by which k / kBins of the examples are in bins.
+    // Closes the bin when it and the earlier bins contain at least k / kBins of the examples, where
+    // k is the index of the bin, counted from 1; larger if an earlier bin was too full.
     const std::uint64_t k = done * kBins / r.scored() + 1;
     if ((done + bin.examples) * kBins >= k * r.scored()) close();
   });
