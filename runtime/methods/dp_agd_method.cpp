@@ -95,8 +95,8 @@ DpAgdMethod::DpAgdMethod(const MethodContext& context)
   limit_ = filter.limit();
   settings_ = dp_agd_settings(context.config, limit_, context.size.value,
                               context.size.max_examples(kFailureShare * *context.config.delta));
-  // With k examples in a unit of privacy, neighbouring data sets differ by k examples. A sum, or a
-  // range of scores, then changes k times as much, which costs k^2 as much rho.
+  // With k examples in a unit of privacy, neighbouring data sets differ by k examples. Sums of
+  // gradients and scores then change k times as much, so a release costs k^2 times as much rho.
   settings_.rho_gradient /= square_;
   settings_.rho_selection /= square_;
   state_.rho_gradient = settings_.rho_gradient;

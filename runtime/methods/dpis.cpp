@@ -209,7 +209,8 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
     return static_cast<double>(now) * step +
            (with_later ? static_cast<double>(later) * other + others : 0.0);
   };
-  // Slightly less than the remaining budget, because the filter rounds every release up.
+  // Slightly less than the remaining budget, because the filter rounds the cost of every release
+  // up.
   const double max_spent = left * (1.0 - 1e-9);
   const auto excess = [&](double x) { return std::log(spent(x, true) / max_spent); };
   double good = std::log(plan().noise_multiplier);
@@ -224,7 +225,7 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
   }
   double x = excess(bad) <= 0.0 ? bad : privacy::safe_boundary(excess, bad, good, 1e-9);
   x = std::fmax(x, std::log(kMinNoiseMultiplier));
-  epoch_.left = left - spent(x, false);  // leaves sigma at exp(x)
+  epoch_.left = left - spent(x, false);  // also sets epoch_.sigma to exp(x)
   return true;
 }
 

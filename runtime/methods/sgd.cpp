@@ -129,7 +129,7 @@ MethodEntry sgd_method() {
   };
   entry.fit = [](TrainConfig& c, const Network&, const Dataset&) {
     const std::string& run = c.of<SgdOptions>().compare_with;
-    if (!run.empty()) read_comparison(run);  // refuses a missing run
+    if (!run.empty()) read_comparison(run);  // throws if the run is missing
   };
   entry.make = make_method<Sgd>;
   return entry;

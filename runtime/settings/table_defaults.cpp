@@ -156,8 +156,8 @@ void choose_for_table(TrainConfig& config, const TrainingSize& size, const Datas
   double rate = std::fmin(task.max_travel, task.travel * signal) * (1.0 - momentum_of(config)) /
                 config.clip_norm;
   rate /= all_steps;
-  // The curvature of the squared loss is |x|^2 + 1, and |x|^2 is at most 1 for each number and code
-  // of a row. Longer steps would overshoot.
+  // The curvature of the squared loss is |x|^2 + 1, and each number and each code of a row adds at
+  // most 1 to |x|^2. With a larger learning rate, steps would overshoot.
   if (format.has_targets())
     rate = std::fmin(rate, 20.0 * (1.0 - momentum_of(config)) /
                                (1.0 + format.layout->numbers() + format.layout->codes));

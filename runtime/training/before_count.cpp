@@ -175,7 +175,8 @@ class Plans {
     if (worst.is_exact) return worst;
     worst.epoch_steps = {high_steps};
     if (first.steps) {
-      // Longer epochs at a fixed number of steps cost more with some methods, and less with others.
+      // At a fixed number of steps, longer epochs cost more with some methods and less with others,
+      // so both lengths are tried.
       if (low_steps != high_steps) worst.epoch_steps.push_back(low_steps);
     } else {
       first.steps = *first.epochs * static_cast<std::int64_t>(high_steps);

@@ -11,7 +11,7 @@ namespace cudp {
 /// Public pre-trained weights, read from a file, with which a training starts.
 struct PublicWeights {
   privacy::Certificate::PublicInput input;  ///< facts about the file, for the certificate
-  std::vector<float> frozen = {};           ///< values of frozen tensors, in their order
+  std::vector<float> frozen = {};           ///< values of frozen tensors, in network order
 
   // Only for a new training; a resumed one has its weights in the checkpoint.
   std::vector<float> initial = {};  ///< values of trained parameters, [d]; NaN: not in the file

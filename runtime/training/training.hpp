@@ -30,7 +30,7 @@ struct TrainingState {
   TrainingSize size;
   privacy::Ledger ledger;
   std::vector<PrivacyBudget::UsedCharge>
-      used_charges;  ///< releases without a number that were made so far (PrivacyBudget)
+      used_charges;  ///< releases without an index that were made so far (PrivacyBudget)
   std::vector<privacy::NoisyValue> released;  ///< noisy values released so far
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;                ///< training time so far
