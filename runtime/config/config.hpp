@@ -103,8 +103,8 @@ struct TrainConfig {
   /// Threshold of the Huber loss [unit of the target]; not set: a tenth of the range between the
   /// target's bounds.
   std::optional<double> huber_delta;
-  /// Factor on the loss of the examples of each class, in any scale (class_weights.hpp). Empty: all
-  /// are 1.
+  /// Weight of each class: factor on the loss of its examples, in any scale (class_weights.hpp).
+  /// Empty: all weights are 1.
   std::vector<double> class_weights;
 
   // Settings of privacy. Those that the guarantee depends on have no default: they stay empty until

@@ -113,9 +113,9 @@ class DpAgd {
                                 const std::vector<float>& steps);
   void accept(DpAgdState& state, double step, const std::vector<float>& direction) const;
 
-  /// Returns the description of a release that the gate takes (name, noise, charge) for a noisy sum
-  /// of clipped gradients. sigma: its noise multiplier. number: index of the release among those of
-  /// the run.
+  /// Returns the description (name, noise, charge) of the release of a noisy sum of clipped
+  /// gradients, for the gate. sigma: noise multiplier of the sum. number: index of the release
+  /// among those of the run.
   GaussianRelease gradient_release(double sigma, std::uint64_t number) const;
 
   DpAgdSettings settings_;

@@ -52,8 +52,8 @@ class EngineMethod : public Method {
 
   const PrivacyPlan& plan() const { return plan_; }
 
-  /// Returns the description of a step (sampling, clipping, noise, update) in the order of the
-  /// method's paper. It may depend on values released so far.
+  /// Returns the description of a step: sampling, clipping, noise and update, in the order in which
+  /// the method's paper has them. It may depend on values released so far.
   virtual StepRecipe recipe() const = 0;
   /// Returns the scalars of step t, such as learning rate and noise. By default they are those of
   /// the schedule, which is fixed in advance.

@@ -20,8 +20,8 @@ namespace cudp {
 /// is the same for neighbours.) A solver's result has a gradient of at most tau, rounding included,
 /// and is at most tau / Lambda from the minimum: S = (1 + 2 tau) / Lambda, for adding and for
 /// removing. Each of the d coordinates is then rounded to a multiple of g, a public power of two,
-/// which changes it by at most g / 2; the same is true of a neighbour's. This adds sqrt(d) g to S,
-/// a millionth of it.
+/// which changes it by at most g / 2. The minimum on a neighbouring data set is rounded as well, so
+/// this adds sqrt(d) g to S, usually at most a millionth of S.
 ///
 /// Differences from the paper: noise is Gaussian, with the mu that makes it exactly (epsilon,
 /// delta)-DP (privacy/rdp/gaussian.hpp), instead of noise with density exp(-epsilon |b|).

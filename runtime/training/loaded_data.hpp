@@ -21,8 +21,8 @@ struct LoadedData {
 /// memory, never of a config file. The member `loaded` is null if the training reads files.
 struct DataInUse {
   std::shared_ptr<LoadedData> loaded;
-  /// Whether the training moves the data out of `loaded`, because no other training of this process
-  /// will need them. If false, it copies them.
+  /// Whether the training moves the data out of `loaded` instead of copying them. Requires that no
+  /// other training of this process needs them, unless the caller moves them back.
   bool takes = false;
 };
 
