@@ -1,5 +1,5 @@
 #pragma once
-// Names of the values of enumerations, in options and certificates.
+// Names of enumeration values, as options and certificates write them.
 #include <span>
 #include <string_view>
 

@@ -11,7 +11,8 @@ namespace {
 
 constexpr const char* kExpected = "weights >= 0 (up to 1e30), one above 0, separated by commas";
 
-/// Splits the value of a flag or of a TOML file into weights: a list, or a single number.
+/// Returns the parts of a list of weights, as texts. value: value of a flag or of a TOML setting,
+/// which is a list or a single number.
 std::vector<std::string> parts_of(const Value& value, const std::string& place) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return {std::to_string(*whole)};
   if (const auto* real = std::get_if<double>(&value)) return {value_text(*real)};

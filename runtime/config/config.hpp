@@ -41,9 +41,9 @@ enum class Sampling { poisson, allocation };
 /// pca: principal components.
 enum class Features { none, scatter, pca };
 
-/// Stores one struct of options for each type of such structs, found by its type. Training methods
-/// and other parts of the program define their options in structs of their own headers. A struct
-/// that was never set has its initial values.
+/// Container of structs of options, at most one of each type: of<Options>() returns the struct of
+/// type Options. Training methods and other parts of the program define these structs in their own
+/// headers. A struct that was never set has its initial values.
 class MethodOptions {
  public:
   template <class Options>
@@ -103,8 +103,8 @@ struct TrainConfig {
   /// Threshold of the Huber loss [unit of the target]; not set: a tenth of the range between the
   /// target's bounds.
   std::optional<double> huber_delta;
-  /// Factor on the loss of the examples of each class, in any scale (class_weights.hpp). Empty: all
-  /// are 1.
+  /// Weight of each class: factor on the loss of its examples, in any scale (class_weights.hpp).
+  /// Empty: all weights are 1.
   std::vector<double> class_weights;
 
   // Settings of privacy. Those that the guarantee depends on have no default: they stay empty until

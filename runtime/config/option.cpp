@@ -22,7 +22,8 @@ std::vector<std::string> option_rows::parts_of(const Value& value, const std::st
   const auto* text = std::get_if<std::string>(&value);
   if (text == nullptr) refuse(place, "a list, separated by commas", value);
   std::vector<std::string> parts;
-  // A list of paths starts with a line break and is separated by them: names may have commas.
+  // A list of paths has a line break before each path instead of commas, because names of files may
+  // contain commas.
   const bool is_of_paths = text->starts_with('\n');
   std::istringstream in(is_of_paths ? text->substr(1) : *text);
   for (std::string part; std::getline(in, part, is_of_paths ? '\n' : ',');) parts.push_back(part);

@@ -37,7 +37,8 @@ inline constexpr Range kCountOrZero{
     .low = 0.0, .high = 1e9, .text = "a whole number of 0 to 1000000000"};
 inline constexpr Range kThreads{.low = 0.0, .high = 4096.0, .text = "a whole number of 0 to 4096"};
 inline constexpr Range kWhole{.low = 0.0, .high = 0x1p62, .text = "a whole number >= 0"};
-// Ranges for numbers that a command computes with in double; privacy/ checks narrower limits.
+// Ranges for numbers with which a command computes in double, not in float. privacy/ checks
+// narrower limits later.
 inline constexpr Range kAboveZero{.low = 0.0, .text = "a number > 0", .low_open = true};
 inline constexpr Range kFromZero{.low = 0.0, .text = "a number >= 0"};
 
@@ -206,8 +207,8 @@ inline Option one_of(Option o, std::vector<std::string> names) {
   return o;
 }
 
-/// Makes an option whose value is one of an enumeration. choices: the enumeration's values with
-/// their names; must outlive the option.
+/// Makes an option whose value is an enumeration value, which the user gives by its name. choices:
+/// the values with their names; must outlive the option.
 template <class Owner, class E>
 Option choice(const char* key, E Owner::*member, std::span<const Choice<E>> choices,
               const char* help) {

@@ -23,10 +23,11 @@ void check_tables(const Network& network) {
                        table->name);
 }
 
-/// Throws InputError unless d^2 max_variance <= 2^104, with d the network's number of parameters. A
-/// larger variance makes larger scales, by which gradients are divided before they are squared, and
-/// float32 represents squares below 2^-126 as 0. Up to this bound, what all squares together lose
-/// is less than the relative error 2^-20 that the calculation of norms allows for.
+/// Throws InputError unless d^2 max_variance <= 2^104, where d is the network's number of
+/// parameters. The larger the variance, the larger are the scales that gradients are divided by
+/// before they are squared, and float32 rounds squares below 2^-126 to 0. Within this limit, the
+/// sum of all lost squares is below the relative error 2^-20 that the calculation of norms allows
+/// for.
 void check_variances(const Network& network, double max_variance) {
   const auto d = static_cast<double>(network.parameter_count);
   if (const double bound = 0x1p104 / (d * d); max_variance > bound)

@@ -29,15 +29,16 @@ struct AdaClipOptions {
 ///   h2) estimates the variance of an example's gradient. --adaclip-literal omits the factor b.
 /// - m is added back once, not (drawn batch size / b) times, because with Poisson sampling the
 ///   drawn size is private.
-/// - m is shortened if |m / scale| > 4, so that rounding in float32 cannot raise the sensitivity by
-///   more than the plan accounts for (kernels/contribution/coordinates_math.hpp).
+/// - m is scaled down if |m / scale| > 4, so that rounding in float32 cannot raise the sensitivity
+///   by more than the plan accounts for (kernels/contribution/coordinates_math.hpp).
 ///
 /// Cost: the norm of a dense layer's w takes two matrix products of the layer's size per example
-/// (kernels/contribution/coordinates_math.hpp); for DP-SGD it takes none. No exact norm takes less,
-/// because m and s differ in every weight. Multiply-adds per example, DP-SGD + addition by AdaCliP:
-/// mlp with 60 inputs 150,000 + 140,000; logistic on 784 inputs 15,700 + 15,700; cnn 1.1 million +
-/// 40,000, because its convolutions compute their gradients anyway. Measured: a step takes 1.95
-/// times as long as DP-SGD on mlp, 1.4 times on logistic, 1.2 times on cnn (one core, AVX-512).
+/// (kernels/contribution/coordinates_math.hpp); the norm of DP-SGD takes none. An exact norm cannot
+/// take less, because m and s differ in every weight. Multiply-adds per example, of DP-SGD + those
+/// that AdaCliP adds: mlp with 60 inputs 150,000 + 140,000; logistic on 784 inputs 15,700 + 15,700;
+/// cnn 1.1 million + 40,000, because its convolutions compute their gradients anyway. Measured: a
+/// step takes 1.95 times as long as DP-SGD on mlp, 1.4 times on logistic, 1.2 times on cnn (one
+/// core, AVX-512).
 class AdaClip final : public EngineMethod {
  public:
   explicit AdaClip(const MethodContext& context);

@@ -54,9 +54,9 @@ class AdpSgd final : public EngineMethod {
   bool is_adaptive() const { return config().schedule == ScheduleKind::adaptive; }
 };
 
-/// Returns alpha_t of method ADP-SGD; the noise of step t is proportional to it. With eta the
-/// config's learning rate and eta_t that of step t, b_{t+1} = eta / eta_t. b_0^2 and C are
-/// AdpSgdOptions::adaptive_start and noise_growth. The rule follows from the config:
+/// Returns alpha_t of method ADP-SGD: the noise of step t is proportional to alpha_t. Symbols: eta
+/// is the config's learning rate, eta_t the learning rate of step t, b_{t+1} = eta / eta_t; b_0^2
+/// is AdpSgdOptions::adaptive_start, C is noise_growth. The config selects one of three rules:
 ///   fixed learning rates       alpha_t^2 = b_{t+1}, the optimum of Theorem 4.2
 ///   adaptive                   alpha_t^2 = sqrt(b_0^2 + t C), fixed in advance (Proposition 5.2)
 ///   adp-constant-noise         alpha_t = 1, which is DP-SGD
@@ -68,8 +68,8 @@ double adp_noise(const TrainConfig& config, std::uint64_t steps, std::uint64_t s
 ///   sigma^2 = (16 G)^2 log(16 T / (n delta)) log(1.25 / delta) / (n^2 epsilon^2) sum_t 1 /
 ///   alpha_t^2.
 /// The noise of step t is proportional to alpha_t; noise: alpha_t / alpha_0, as spans of steps with
-/// equal values. The result is much looser than the accountant's; the paper's tables have epsilon /
-/// 16.
+/// equal values. The result is much looser than the accountant's. The paper's tables state epsilon
+/// / 16, i.e. 0.8 for an epsilon of 12.8.
 double theorem41_sigma(double epsilon, double delta, double n, double batch, std::uint64_t steps,
                        const std::vector<NoiseSpan>& noise);
 

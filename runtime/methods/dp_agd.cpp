@@ -55,7 +55,9 @@ bool DpAgd::iterate(DpAgdState& s) {
       accept(s, static_cast<double>(steps[i]), unit);
       return true;
     }
-    // No step helps: measure again with gamma rho_ng more, average by precision, try shorter steps.
+    // No step size helps. Measures the gradient once more, at the additional cost gamma rho_ng, and
+    // replaces it by the mean of both measurements, weighted with their costs. Then offers shorter
+    // steps.
     const double more = settings_.gamma * s.rho_gradient;
     const auto second = measure(s, g, more);
     if (!second) return false;
@@ -138,8 +140,10 @@ std::vector<float> DpAgd::step_sizes(const DpAgdState& s) const {
 std::vector<double> DpAgd::objective(const DpAgdState& s, const std::vector<float>& unit,
                                      const std::vector<float>& steps) {
   std::vector<double> scores = engine_.clipped_losses(unit, steps, settings_.loss_clip);
-  // Adds N lambda/2 |w - a d|^2 - N lambda/2 |w|^2, rounded to the losses' grid. The term is public
-  // and is added exactly, so one example moves a score as it moves the sum.
+  // Adds the regulariser's change to each score: N lambda/2 |w - a d|^2 - N lambda/2 |w|^2, rounded
+  // to the grid of the losses. N: number of examples; a: step size; d: direction (`unit`). The
+  // change is public and the addition is exact, so the sensitivity of a score is that of the sum of
+  // losses.
   const double grid = linear_grid(settings_.loss_clip, settings_.max_examples);
   double along = 0.0;
   double square = 0.0;

@@ -66,8 +66,9 @@ struct DpAgdState {
 /// - Algorithm 2 lets the budget go below zero and discards the result of that release. Here the
 ///   gate checks a zCDP filter before every release, and a refused release is not made.
 /// - The noisy choice of a step size has noise of scale C_obj / epsilon only (C_obj: largest
-///   clipped loss), because an added example can only raise clipped losses. With Gumbel noise it
-///   costs epsilon^2/8 instead of epsilon^2/2. The paper's Laplace noise is available.
+///   clipped loss), because an added example can only raise clipped losses. With Gumbel noise a
+///   choice has a zCDP cost of epsilon^2/8 instead of epsilon^2/2. The paper's Laplace noise is
+///   available.
 /// - The budget is converted to rho by the theorem of Canonne, Kamath and Steinke 2020; the
 ///   classical conversion is available (dp_agd_method.hpp).
 /// - If no step size helps, the largest step size alpha_max is multiplied by a public factor
@@ -112,9 +113,9 @@ class DpAgd {
                                 const std::vector<float>& steps);
   void accept(DpAgdState& state, double step, const std::vector<float>& direction) const;
 
-  /// Returns the description of a release that the gate takes (name, noise, charge) for a noisy sum
-  /// of clipped gradients. sigma: its noise multiplier. number: index of the release among those of
-  /// the run.
+  /// Returns the description (name, noise, charge) of the release of a noisy sum of clipped
+  /// gradients, for the gate. sigma: noise multiplier of the sum. number: index of the release
+  /// among those of the run.
   GaussianRelease gradient_release(double sigma, std::uint64_t number) const;
 
   DpAgdSettings settings_;

@@ -96,8 +96,8 @@ DpAgdMethod::DpAgdMethod(const MethodContext& context)
   limit_ = filter.limit();
   settings_ = dp_agd_settings(context.config, limit_, context.size.value,
                               context.size.max_examples(kFailureShare * *context.config.delta));
-  // With k examples in a unit of privacy, neighbouring data sets differ by k examples. A sum, or a
-  // range of scores, then changes k times as much, which costs k^2 as much rho.
+  // With k examples in a unit of privacy, neighbouring data sets differ by k examples. Sums of
+  // gradients and scores then change k times as much, so a release costs k^2 times as much rho.
   settings_.rho_gradient /= square_;
   settings_.rho_selection /= square_;
   state_.rho_gradient = settings_.rho_gradient;
@@ -122,8 +122,8 @@ DpAgdMethod::DpAgdMethod(const MethodContext& context)
                     "times what one example can add, at most {:.3g} times are allowed; fewer "
                     "--splits give it more",
                     square_ * settings_.rho_gradient, sigma, kLargestSigma));
-  // If no step helps, the gradient is measured again, at first with the smallest part of the
-  // budget.
+  // If no step size helps, the gradient is measured again. The first repetition has the smallest
+  // budget of all, gamma rho_gradient, and so the largest noise.
   const double sigma_again = sigma / std::sqrt(settings_.gamma);
   if (!(sigma_again <= kLargestSigma))
     throw BudgetError(
@@ -151,8 +151,8 @@ std::vector<std::string> DpAgdMethod::obstacles() const {
 
 void DpAgdMethod::make_engine(const TrainingInputs& inputs) {
   gate_ = &inputs.gate;
-  // Under a fresh key the data may have more rows than the bound that the settings were made for.
-  // Above this capacity the sums would not be exact.
+  // A run that is resumed with a new random key may have other data, with more rows than the bound
+  // max_examples that the settings were made for. The sums are exact up to linear_capacity().
   const double capacity = linear_capacity(settings_.max_examples);
   if (static_cast<double>(inputs.train.whole_size()) > capacity)
     throw InputError(fmt::format(
@@ -193,8 +193,8 @@ void DpAgdMethod::restore(const TrainingInputs& inputs, const MethodState& state
   state_.rho = j.at("rho").get<double>();
 }
 
-/// Returns whether the ledger has at least the epsilon that the run reported: compares it with the
-/// total cost that the privacy filter counts for the ledger's releases, with a margin for rounding.
+/// Returns whether the releases in the ledger cost at least the epsilon that the run reported.
+/// Their cost is counted as the privacy filter counts it. The comparison has a margin for rounding.
 bool DpAgdMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t, double epsilon) const {
   const double rho = limit_ * (1.0 - privacy::Filter(ledger).remaining());
   return privacy::epsilon_from_zcdp(rho * (1.0 + 1e-9), budget_.delta) >=

@@ -19,8 +19,8 @@ namespace cudp {
 namespace {
 
 /// Relative margin by which a sampling rate is increased to cover its rounding: probabilities are
-/// rounded to multiples of 2^-32, and the factors of the rate to double. (importance.hpp rounds
-/// down by more.)
+/// rounded to multiples of 2^-32, and the factors of the rate to double. (acceptance_threshold() in
+/// importance.hpp also rounds the probability to be drawn and accepted down.)
 constexpr double kRounding = 1e-9;
 /// Relative rounding error of sigma_K C, the standard deviation of the noise on the sum of gradient
 /// norms. (The norms are rounded towards zero and summed exactly, so they need no margin.)
@@ -39,13 +39,13 @@ PrivacyPlan dpis_plan(const MethodContext& context) {
   const auto& options = config.of<DpisOptions>();
   PrivacyPlan plan =
       plan_without_noise(context, {.clip_norm = config.clip_norm, .largest_rate = kLargestRate});
-  // Later releases depend on earlier ones. Then only Renyi divergences of an order that was fixed
-  // before may be added.
+  // Later releases depend on earlier ones, so Renyi divergences may be added only at an order that
+  // is fixed before the first release.
   plan.accountant = privacy::AccountantKind::rdp;
   const std::uint64_t epoch = context.steps_per_epoch();
   plan.epoch_releases = (plan.steps + epoch - 1) / epoch * (options.adaptive_clip ? 2 : 1);
   plan.epoch_noise = options.total_noise * context.size.value;
-  // The best Renyi order for the worst case, fixed before any of these releases.
+  // The order is the best one for the worst case. It is chosen here, before any release.
   plan.noise_multiplier = noise_multiplier_for(config, plan);
   plan.order = filter_order(plan);
   return with_noise(config, std::move(plan));
@@ -82,7 +82,8 @@ void Dpis::restore(const TrainingInputs& inputs, const MethodState& state) {
             .total = e.at(2).get<double>(),
             .sigma = e.at(3).get<double>(),
             .left = e.at(4).get<double>()};
-  // Under another key the stored norms are discarded, because the rows may have changed.
+  // A state that was made with another random key has no norms, because the rows may have changed
+  // since. The norms are then measured again.
   if (state.array("norms").size() != inputs.train.size()) engine().measure_norms();
 }
 
@@ -148,7 +149,7 @@ bool Dpis::prepare(PrivacyBudget& budget, std::uint64_t step) {
   // n_i = min(|g_i|, C_e), K' = sum_i n_i + N(0, sigma_K^2 C_e^2)
   engine().measure_norms();
   const double measured = noisy_total("sum of the norms", Stream::norm_total, epoch, number, clip);
-  // K~ = min(max(K', b C_e + xi), N~ C_e)
+  // K~ = min(max(K', b C_e + xi), N~ C_e), with a small xi > 0, here 1e-6 b C_e
   const double min_total = plan().expected_batch * clip * (1.0 + 1e-6);
   const double total = std::fmin(std::fmax(measured, min_total), size() * clip);
 
@@ -158,7 +159,8 @@ bool Dpis::prepare(PrivacyBudget& budget, std::uint64_t step) {
 
 double Dpis::next_clip(std::uint64_t epoch, std::uint64_t number) {
   if (!options().adaptive_clip || epoch == 0) return plan().clip_norm;
-  // K*_e = sum_i min(|g_i| as last seen, C*) + N(0, sigma_K^2 C*^2), C* = 4 C_1
+  // K*_e = sum_i min(|g_i|, C*) + N(0, sigma_K^2 C*^2), C* = 4 C_1, with the stored |g_i|, each
+  // computed when example i was last measured or drawn
   const double max_clip = 4.0 * plan().clip_norm;
   const double total = noisy_total("sum of the norms for the next clipping norm",
                                    Stream::largest_norms, epoch, number, max_clip);
@@ -207,7 +209,8 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
     return static_cast<double>(now) * step +
            (with_later ? static_cast<double>(later) * other + others : 0.0);
   };
-  // Slightly less than the remaining budget, because the filter rounds every release up.
+  // Slightly less than the remaining budget, because the filter rounds the cost of every release
+  // up.
   const double max_spent = left * (1.0 - 1e-9);
   const auto excess = [&](double x) { return std::log(spent(x, true) / max_spent); };
   double good = std::log(plan().noise_multiplier);
@@ -222,16 +225,17 @@ bool Dpis::choose_sigma(std::uint64_t first, double left) {
   }
   double x = excess(bad) <= 0.0 ? bad : privacy::safe_boundary(excess, bad, good, 1e-9);
   x = std::fmax(x, std::log(kMinNoiseMultiplier));
-  epoch_.left = left - spent(x, false);  // leaves sigma at exp(x)
+  epoch_.left = left - spent(x, false);  // also sets epoch_.sigma to exp(x)
   return true;
 }
 
 StepRecipe Dpis::recipe() const {
   return {// candidates: example i with probability b ghat_i / K~
           .draw = Candidates{rule()},
-          // of each example drawn so: its gradient g_i, n_i = min(|g_i|, C, ghat_i); it is accepted
-          // with probability n_i / ghat_i; ghat_i <- k max(n_i, g_L). Sum of g_i / |g_i| over the
-          // accepted, which are i with probability b n_i / K~
+          // for each candidate i: its gradient g_i and n_i = min(|g_i|, C, ghat_i). It is accepted
+          // with probability n_i / ghat_i, so example i is drawn and accepted with probability b
+          // n_i / K~. The sum adds g_i / |g_i| of the accepted examples. Then ghat_i <- k
+          // max(min(|g_i|, C), g_L), at most K~ / b
           .contribution = AcceptedDirection{},
           // g~ = (K~ / N~ sum + N(0, sigma_G^2 C^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
           .optimizer = optimizer_settings(config())};

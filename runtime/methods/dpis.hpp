@@ -92,16 +92,17 @@ class Dpis final : public EngineMethod {
   double noise_multiplier() const;
 
  protected:
-  /// Makes the releases of the noisy sums of norms that precede an epoch (lines 5 to 17 of the
-  /// algorithm), at its start or when it restarts under a fresh key, and chooses sigma_G for its
-  /// remaining steps. Returns false if the budget is spent.
+  /// Makes the releases that precede an epoch, noisy sums of gradient norms (lines 5 to 17 of the
+  /// algorithm), and chooses sigma_G for the epoch's remaining steps. Called at the start of an
+  /// epoch, and at `step` if the epoch restarts there with a new random key. Returns false if the
+  /// budget is spent.
   bool prepare(PrivacyBudget& budget, std::uint64_t step) override;
   std::uint64_t prepared_until(std::uint64_t step) const override;
   std::vector<privacy::Release> releases_of(std::uint64_t first, std::uint64_t last) const override;
-  /// Returns the step's index in the ledger. Each epoch begins there with the release of its sum of
-  /// norms (and one more if the clipping norm adapts), and its steps follow. If an epoch restarts
-  /// in its middle, these releases take the indices just before the step's, so that the step keeps
-  /// its index.
+  /// Returns the step's index in the ledger. The entries of an epoch are, in order: the release of
+  /// its sum of norms (and one more if the clipping norm adapts), and its steps. If an epoch
+  /// restarts in its middle, these releases are repeated, and take the indices just before that of
+  /// the next step, so that the steps keep their indices.
   std::uint64_t ledger_index(std::uint64_t step) const override;
   std::string mechanism() const override;
   std::string sampling() const override { return "importance"; }

@@ -12,13 +12,15 @@
 namespace cudp {
 namespace {
 
-/// Valid range of --quantile-noise, the fraction of 1 / sigma^2 for the noisy count. Outside of it,
-/// the noise of the count or of the gradient sum would be too small or too large for its grid.
+/// Valid range of --quantile-noise: the fraction of the privacy cost, measured as 1 / sigma^2, that
+/// is spent on the noisy count. Outside of it, the noise of the count or of the gradient sum would
+/// be too small or too large for its grid.
 constexpr option_rows::Range kNoiseShare{
     .low = 1e-6, .high = 1.0 - 1e-6, .text = "a number of 1e-6 to 1 - 1e-6"};
 
 PrivacyPlan quantile_plan(const MethodContext& context) {
-  // Throws InputError if float32 cannot represent the minimum norm well enough.
+  // Called only for its check: throws InputError if the minimum clipping norm is too small for
+  // float32.
   plan_without_noise(context, {.clip_norm = context.config.of<QuantileOptions>().min_clip});
   return with_noise(context.config,
                     plan_without_noise(context, {.clip_norm = context.config.clip_norm}));
@@ -112,7 +114,7 @@ ClipRule DpSgdQuantile::rule() const {
 StepRecipe DpSgdQuantile::recipe() const {
   return {// B_t: each example with probability q, or in one step of each epoch
           .draw = plan().draw(),
-          // sum over B_t of g_i min(1, C_t / |g_i|); how many are clipped
+          // sum over B_t of g_i min(1, C_t / |g_i|), and the number of unclipped gradients
           .contribution = ClippedGradient{},
           // g~ = (sum + N(0, z_g^2 C_t^2 I)) / b;  theta_{t+1} = theta_t - eta_t g~
           .optimizer = optimizer_settings(config())};

@@ -75,9 +75,9 @@ class DpSgdQuantile final : public EngineMethod {
  private:
   const QuantileOptions& options() const { return config().of<QuantileOptions>(); }
   ClipRule rule() const;
-  /// Returns the description of a release that the gate takes (name, noise, charge) for step t's
-  /// noisy count: the sum over the batch of b_i - 1/2, where b_i = 1 if gradient i is not clipped,
-  /// else 0.
+  /// Returns the description (name, noise, charge) of the release of step t's noisy count, for the
+  /// gate. The count is the sum over the batch of b_i - 1/2, where b_i = 1 if gradient i is not
+  /// clipped, else 0.
   GaussianRelease count_release(std::uint64_t t) const;
   /// Makes step t alone, not as part of a recorded sequence. Used if the training has a release
   /// observer, which then receives the step's released sums.

@@ -157,9 +157,10 @@ bool EngineMethod::accounts_for(const privacy::Ledger& ledger, std::uint64_t ste
 
 /// Continues with a new random key, or throws BudgetError if the budget would then not bound all
 /// releases. The reason: a user may decide to stop a run, or to renew its key, after looking at
-/// released values, so the list of releases is no longer fixed in advance. The budget still bounds
-/// them in two cases: if all releases are equal, so that only their number was chosen; or if their
-/// divergences are added at a Renyi order that was fixed in advance (privacy/README.md).
+/// released values, so the list of releases is no longer fixed in advance. In two cases the budget
+/// still bounds the cost of all releases: if they are equal, so that only their number was chosen;
+/// or if their divergences are added at a Renyi order that was fixed in advance
+/// (privacy/README.md).
 void EngineMethod::fresh_key(PrivacyBudget& budget, std::uint64_t step) {
   if (!config().epsilon)
     throw BudgetError("without --epsilon nothing bounds what repeated steps spend");
@@ -317,7 +318,8 @@ privacy::Promise EngineMethod::promise(const privacy::Ledger& ledger, std::uint6
   sums.accountant = privacy::bound_name(bound);
   sums.epsilon_lower = bound.epsilon_lower;
   sums.loss_interval = bound.interval;
-  // Without a release yet, the bound has no order.
+  // The plan's fixed Renyi order, if there is one: the accountant's bound has no order before the
+  // first release.
   sums.order = plan_.order > 0.0 ? plan_.order : bound.order;
   sums.sampling = sampling();
   sums.q = plan_.sampling_rate();

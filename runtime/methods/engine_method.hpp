@@ -52,8 +52,8 @@ class EngineMethod : public Method {
 
   const PrivacyPlan& plan() const { return plan_; }
 
-  /// Returns the description of a step (sampling, clipping, noise, update) in the order of the
-  /// method's paper. It may depend on values released so far.
+  /// Returns the description of a step: sampling, clipping, noise and update, in the order in which
+  /// the method's paper has them. It may depend on values released so far.
   virtual StepRecipe recipe() const = 0;
   /// Returns the scalars of step t, such as learning rate and noise. By default they are those of
   /// the schedule, which is fixed in advance.
@@ -65,8 +65,8 @@ class EngineMethod : public Method {
  protected:
   EngineMethod(MethodContext context, const PrivacyPlan& plan);
 
-  // Settings of the engine that do not follow from the privacy plan, and the initial training
-  // state.
+  // Functions that a derived class overrides to set engine settings that do not follow from the
+  // privacy plan, and to change the initial training state. The defaults change nothing.
 
   virtual void configure(EngineSettings&) const {}
   virtual void initialise(TrainState&) const {}

@@ -89,7 +89,8 @@ class LayerInitialiser {
     for (std::size_t first = 0; first < l.parameter_count; first += each) {
       uniform(tensor(l, first), glorot(tensor(l, first)));
       orthogonal(tensor(l, first + 1));
-      // order of gates: i, f, g, o
+      // The bias of an LSTM has a part for each gate, in the order i, f, g, o. The forget gate's
+      // part, f, is set to 1.
       if (r.cell == Cell::lstm) fill(tensor(l, first + 2), hidden, hidden, 1.0f);
     }
   }

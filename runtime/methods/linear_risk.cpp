@@ -232,9 +232,10 @@ JGradient<Real> gradient_at(LinearRisk& risk, const RiskProblem& p, const std::v
   return g;
 }
 
-/// Solves approximately for the Newton direction p with conjugate gradients, until |(H +
-/// regulariser I) p + g| <= share |g|, where H is the Hessian of the risk at the last gradient()
-/// call and g the gradient; at most max_steps products with H. Returns the last p.
+/// Solves (H + regulariser I) p = -g approximately for the Newton direction p, with conjugate
+/// gradients. H: Hessian of the risk at the weights of the last gradient() call. g: gradient of the
+/// objective J. Stops when |(H + regulariser I) p + g| <= share |g|, or after max_steps products
+/// with H. Returns the last p.
 Vector newton_direction(LinearRisk& risk, double regulariser, const Vector& g, double share,
                         int max_steps) {
   Vector p(g.size(), 0.0);

@@ -128,9 +128,9 @@ enum class RiskSolver { fastest, descent };
 /// RiskSolver::fastest is Newton's method, first in double. Its linear systems are solved
 /// inexactly, by a few iterations of conjugate gradients, and each step is halved until the
 /// gradient gets shorter (Dembo, Eisenstat, Steihaug 1982, "Inexact Newton methods"). There is no
-/// proof that it converges for all data. If it does not, gradient descent follows, which converges
-/// if iterations_for_all_data() returns a number. In that case, whether there is a result does not
-/// depend on the data.
+/// proof that Newton's method converges for all data. If it does not, gradient descent follows. It
+/// converges on every data set if iterations_for_all_data() returns a number; a failure can then
+/// not reveal anything about the rows.
 RiskMinimum minimise_risk(LinearRisk& risk, const RiskProblem& problem,
                           RiskSolver solver = RiskSolver::fastest);
 

@@ -101,9 +101,9 @@ double noise_multiplier_for(const TrainConfig& config, const PrivacyPlan& plan) 
 
 namespace {
 
-/// Returns the noise multiplier that the plan needs, but at least the smallest one that is allowed
-/// for any step; this only adds noise and never costs privacy. A multiplier that the user sets is
-/// returned unchanged.
+/// Returns config.sigma if it is set. Otherwise returns the noise multiplier with which the plan
+/// stays within epsilon, raised if necessary so that the noise multiplier of every step is at least
+/// kMinNoiseMultiplier. More noise costs no privacy.
 double allowed_noise_multiplier(const TrainConfig& config, const PrivacyPlan& plan) {
   const double needed = noise_multiplier_for(config, plan);
   if (config.sigma) return needed;
@@ -121,7 +121,8 @@ PrivacyPlan with_noise(const TrainConfig& config, PrivacyPlan plan) {
     check_budget(config, plan);
     return plan;
   }
-  // Slightly less than the budget, because the filter rounds every release up.
+  // Chooses the noise for slightly less than the budget, because the filter rounds the cost of
+  // every release up.
   TrainConfig less = config;
   less.epsilon = *config.epsilon * (1.0 - 1e-9);
   plan.accountant = privacy::AccountantKind::rdp;

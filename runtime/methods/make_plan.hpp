@@ -18,9 +18,9 @@ struct SumShape {
   double largest_rate = 1.0;
 };
 
-/// Makes the privacy plan of a training without noise: sampling rate, number of steps, clipping
-/// norm and sensitivity. Throws InputError on a batch larger than the number of examples (the noisy
-/// number if it is private), or a clipping norm too small for float32.
+/// Makes the privacy plan of a training except for its noise: sampling rate, number of steps,
+/// clipping norm and sensitivity. Throws InputError on a batch larger than the number of examples
+/// (the noisy number if it is private), or a clipping norm too small for float32.
 PrivacyPlan plan_without_noise(const MethodContext& context, const SumShape& shape);
 
 /// Returns config.sigma, or else the smallest noise multiplier with which all releases of the
@@ -47,8 +47,8 @@ double filter_order(PrivacyPlan plan);
 /// meaningful and config.allow_weak_privacy is not set.
 void check_budget(const TrainConfig& config, const PrivacyPlan& plan);
 
-/// Returns how many steps, from step `first` on and at most `wanted`, can be made so that they and
-/// the releases `already` made stay within epsilon.
+/// Returns the largest number of steps, at most `wanted`, that can be made from step `first` on so
+/// that these steps and the releases in `already` together stay within epsilon.
 std::uint64_t affordable_steps(const PrivacyPlan& plan, std::span<const privacy::Release> already,
                                double epsilon, std::uint64_t first, std::uint64_t wanted);
 

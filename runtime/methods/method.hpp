@@ -154,8 +154,9 @@ class Method {
   /// than the number of steps done (second argument).
   virtual std::uint64_t last_step(const PrivacyBudget&, std::uint64_t) const { return steps(); }
   /// Charges the budget for steps `step` to `until` - 1, and for releases that must precede these
-  /// steps. If the budget does not suffice, charges only the first of them. Returns the index of
-  /// the first step that is not charged: `step` if the budget is spent.
+  /// steps. May charge fewer steps, for instance only those of the current epoch, or those that the
+  /// budget allows. Returns the index of the first step that is not charged: `step` if the budget
+  /// is spent.
   virtual std::uint64_t authorise(PrivacyBudget& budget, std::uint64_t step,
                                   std::uint64_t until) = 0;
   /// Makes steps `step` to `until` - 1, which authorise() has charged. The gate checks each step
@@ -171,8 +172,8 @@ class Method {
   /// Returns the learning rate of the last of the first `step` steps; 0 if step is 0.
   virtual double learning_rate(std::uint64_t step) const = 0;
   /// Returns a function that computes the epsilon spent after `step` steps. ledger: everything that
-  /// was charged. last: whether the run ends there; if not, a faster, looser bound suffices. The
-  /// function owns copies of everything it needs, so another thread may call it while this one
+  /// was charged. last: whether the run ends at this step; if not, a faster, looser bound suffices.
+  /// The function owns copies of everything it needs, so another thread may call it while this one
   /// continues to train.
   virtual std::function<double()> spent(const privacy::Ledger& ledger, std::uint64_t step,
                                         bool last) const = 0;
@@ -182,8 +183,8 @@ class Method {
   virtual double examples_per_step() const = 0;
   virtual Outcome outcome(std::uint64_t step) const { return {.steps = step}; }
   /// Returns the method's privacy guarantee for the certificate. ledger: everything that was
-  /// charged. If the random key was lost and steps were repeated with a new one, it has more
-  /// charges than were planned. step: number of steps made.
+  /// charged. If the random key was lost and steps were repeated with a new one, the ledger has
+  /// more charges than were planned. step: number of steps made.
   virtual privacy::Promise promise(const privacy::Ledger& ledger, std::uint64_t step) const = 0;
   /// Returns the epsilon of a finished run, at the same delta, for several units of privacy
   /// together (group privacy); nullopt if the method states none.

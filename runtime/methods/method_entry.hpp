@@ -44,7 +44,7 @@ struct MethodEntry {
   bool adapts_step_size = false;  ///< supports --schedule adaptive, from released gradients
   /// Message for a user who combines this method with settings (e.g. of a preset) that are tuned
   /// for method dpsgd and do not suit this one: the reason, and the flags to use instead. Empty if
-  /// they suit it.
+  /// settings for dpsgd suit this method.
   std::string_view own_tuning;
   /// Keys of options that tune this method. If the user sets one of them, the message own_tuning is
   /// not shown.

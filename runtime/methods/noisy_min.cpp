@@ -45,7 +45,8 @@ std::optional<std::vector<std::size_t>> order_of(const std::vector<Interval<Real
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [&](std::size_t i) { return all[i].low; });
   count = std::min(count, all.size());
-  // Lower ends ascend, so the next one is the smallest of all that follow.
+  // The intervals are sorted by their lower ends. So if interval k ends below the next one, it ends
+  // below all later ones.
   for (std::size_t k = 0; k < count && k + 1 < order.size(); ++k)
     if (!(all[order[k]].high < all[order[k + 1]].low)) return std::nullopt;
   order.resize(count);
@@ -63,9 +64,9 @@ double min_of(std::span<const double> scores) {
 /// <= 2^64 - 2^44. Later bits change U by at most 2^-44 of its value. They change E by at most
 /// 2^-44 if U < 1/2, where E > ln 2; and by at most 2^-63 if U >= 1/2, where E > 2^-20. In both
 /// cases that is below 2^-42 of E. Rounding m or 2^64 - m to double, and log or log1p (a few units
-/// in the last place), change E by 2^-49 of its value, the outer log itself by 2^-49 of |ln E|, the
-/// product rate * score by 2^-50 of its value. The sum of these errors is below 2^-40 (1 + |ln E| +
-/// product).
+/// in the last place), change E by 2^-49 of its value. The outer log is rounded by 2^-49 of |ln E|,
+/// and the product rate * score by 2^-50 of its value. The sum of these errors is below 2^-40 (1 +
+/// |ln E| + product).
 std::optional<std::vector<std::size_t>> quick_noisy_order(std::span<const double> scores,
                                                           std::size_t count, double rate,
                                                           std::span<const std::uint32_t> digits) {

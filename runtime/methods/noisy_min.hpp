@@ -15,9 +15,10 @@ class ReleaseObserver;  // runtime/gate/release_observer.hpp
 enum class SelectionNoise { gumbel, laplace };
 
 /// Report-noisy-min, for minimising: returns the index i with the largest noise_i - score_i, where
-/// the noise_i are independent of scale sensitivity / epsilon. (Gumbel noise is skewed, so its sign
-/// matters: choosing the smallest score_i + noise_i would be another mechanism, with up to k - 1
-/// times the privacy loss for k scores.) Requires that scores are finite and not empty.
+/// the noise_i are independent random numbers with scale sensitivity / epsilon. (Gumbel noise is
+/// skewed, so its sign matters: choosing the smallest score_i + noise_i would be another mechanism,
+/// with up to k - 1 times the privacy loss for k scores.) Requires that scores are finite and not
+/// empty.
 ///
 /// With Gumbel noise the result is the first index that noisy_smallest() returns, and exact.
 /// Laplace noise is computed in double from 52 bits each, words 0 .. 2 k - 1 of the stream, so its

@@ -105,9 +105,10 @@ void ObjectivePerturbation::describe_mechanism(privacy::Promise& promise,
 MethodEntry objective_perturbation_method() {
   MethodEntry entry = linear_method_entry();
   entry.name = "objpert";
-  // If several examples change, the noise in the objective moves by a vector v_i for each, with a
-  // factor a_i that depends on the noise. Their sum has no direction that is fixed ahead, on which
-  // the bound for one example rests.
+  // The proof bounds how much the random vector b of the objective must change to keep the same
+  // minimum when the data change. For one example, that change is a multiple of v_i, a direction
+  // that is fixed in advance. For several examples it is the sum of a_i v_i with factors a_i that
+  // depend on b, so its direction is not fixed, and the proof does not hold.
   entry.units_unsupported = "objective perturbation is proved for single rows only";
   entry.uses = risk_option_keys();
   entry.complete = check_risk;

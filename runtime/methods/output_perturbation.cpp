@@ -12,8 +12,9 @@
 namespace cudp {
 namespace {
 
-/// Returns the grid for the noisy output: the largest power of two that adds at most a millionth to
-/// the sensitivity, so that the noise is 2^20 to 2^39 grid steps.
+/// Returns the grid g to whose multiples the d = `dimension` coordinates of the output are rounded,
+/// which adds sqrt(d) g to the sensitivity. It is the largest power of two that adds at most a
+/// millionth, or the nearest one with which the noise is 2^20 to 2^39 grid steps.
 double grid_of(double sensitivity, double noise, std::size_t dimension) {
   const int wanted = std::ilogb(1e-6 * sensitivity / std::sqrt(static_cast<double>(dimension)));
   const int of_noise = std::ilogb(noise);
@@ -29,8 +30,8 @@ OutputPerturbation::OutputPerturbation(const TrainConfig& config, const LinearPr
       delta_(*config.delta * (1.0 - kFailureShare)),
       tolerance_(config.of<RiskOptions>().solver_tolerance),
       regulariser_(config.of<LinearOptions>().l2 * facts.examples) {
-  // Gaussian releases compose to one whose mu^2 is the sum of theirs. Neighbours that differ by k
-  // examples move each release k times as far.
+  // The mu^2 of a composition of Gaussian releases is the sum of their mu^2. For neighbours that
+  // differ by k examples (facts.unit_rows), each release has k times the mu.
   const double all = privacy::gaussian_mu(*config.epsilon, delta_) / facts.unit_rows * (1.0 - 1e-9);
   const double before = facts.mu_before;
   if (!(all > before))
@@ -64,8 +65,9 @@ std::vector<float> OutputPerturbation::fit(const LinearTask& task) const {
                                                        .sensitivity = sensitivity_,
                                                        .charge = {releases()[0].mechanism, {}}},
                                                       units_of(w, grid_));
-  // Returns weights for features in their original scale. Examples with a norm of at most R keep
-  // their score.
+  // The risk was minimised for examples divided by max(R, |(x, 1)|). The released weights are
+  // divided by max(R, 1) instead, so that they apply to features in their original scale. An
+  // example of norm at most R gets the same score as in training.
   const double unscaled = 1.0 / std::fmax(risk_.max_norm, 1.0);
   std::vector<float> released;
   released.reserve(noisy.size());

@@ -20,14 +20,14 @@ namespace cudp {
 /// is the same for neighbours.) A solver's result has a gradient of at most tau, rounding included,
 /// and is at most tau / Lambda from the minimum: S = (1 + 2 tau) / Lambda, for adding and for
 /// removing. Each of the d coordinates is then rounded to a multiple of g, a public power of two,
-/// which changes it by at most g / 2; the same is true of a neighbour's. This adds sqrt(d) g to S,
-/// a millionth of it.
+/// which changes it by at most g / 2. The minimum on a neighbouring data set is rounded as well, so
+/// this adds sqrt(d) g to S, usually at most a millionth of S.
 ///
 /// Differences from the paper: noise is Gaussian, with the mu that makes it exactly (epsilon,
 /// delta)-DP (privacy/rdp/gaussian.hpp), instead of noise with density exp(-epsilon |b|).
 /// Neighbours differ by one added or removed example, so the sum is minimised, not the mean, and S
-/// is half of theirs. The optimiser is not assumed to be exact. The variant in DP-AGD's paper,
-/// OutPert (Zhang et al. 2017), stops gradient descent early; this method does not.
+/// is half of the paper's sensitivity. The optimiser is not assumed to be exact. The variant in
+/// DP-AGD's paper, OutPert (Zhang et al. 2017), stops gradient descent early; this method does not.
 class OutputPerturbation final : public LinearMethod {
  public:
   OutputPerturbation(const TrainConfig& config, const LinearProblem& facts);

@@ -93,7 +93,8 @@ privacy::PrivacyBound epsilon_bound(const PrivacyPlan& plan,
                                     const privacy::AccountantOptions& options) {
   const double delta = plan.delta - plan.failure;
   privacy::AccountantMemo* const memo = plan.memo.results.get();
-  // A run needs a coarse bound only once.
+  // A run computes each coarse bound only once. So coarse bounds are cached only if several runs
+  // share the cache.
   const bool is_cached =
       memo != nullptr && (options.coarseness == 1.0 || memo->serves_several_runs());
   return is_cached ? memo->epsilon(composition, options, delta)

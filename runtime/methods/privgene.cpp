@@ -76,13 +76,15 @@ PrivGene::PrivGene(const TrainConfig& config, const LinearProblem& facts)
       candidates_(static_cast<std::size_t>(config.of<PrivGeneOptions>().candidates)),
       parents_(static_cast<std::size_t>(config.of<PrivGeneOptions>().parents)) {
   const auto generations = static_cast<std::size_t>(config.of<PrivGeneOptions>().generations);
-  // The paper's rule is c N epsilon / m' with c = 1.25e-3.
+  // Number of generations by the paper's rule: c N epsilon / m', where c = 1.25e-3, N is the number
+  // of examples and m' the number of parents.
   const double rule = 1.25e-3 * facts.examples * *config.epsilon / static_cast<double>(parents_);
   generations_ = generations > 0 ? generations
                                  : static_cast<std::size_t>(std::clamp(std::ceil(rule), 8.0, 1e6));
   choices_ = (generations_ - 1) * parents_ + 1;
-  // zCDP cost per choice if neighbours differ by one example. The range of a choice, and so the
-  // root of rho, grows with the number of examples in a unit of privacy.
+  // Total zCDP cost rho of all choices, for neighbours that differ by one example. If a unit of
+  // privacy has k examples, the privacy loss of a choice has a k times as large range, which costs
+  // k^2 times as much rho.
   const double rho =
       privacy::zcdp_for(*config.epsilon, delta_) / (facts.unit_rows * facts.unit_rows) -
       rho_before_;
@@ -104,7 +106,8 @@ double PrivGene::epsilon_of(double rows) const {
 std::vector<float> PrivGene::fit(const LinearTask& task) const {
   const auto engine = make_cpu_linear_engine(task.train, loss_, max_examples_, task.threads);
   const auto d = static_cast<std::size_t>(engine->dimension());
-  // Sets up the losses of a model: a step of -1 from 0 along the model's weights.
+  // Sets the engine's current weights to 0. A step of size -1 along w then leads to the weights w,
+  // so clipped_losses(w, step) returns the losses of model w.
   engine->clipped_gradient_sum(std::vector<float>(d, 0.0f), 1.0);
   const std::vector<float> step = {-1.0f};
   const auto stream = [&](Stream purpose, std::uint64_t generation) {

@@ -22,12 +22,13 @@ struct PrivGeneOptions {
 /// exp(-e fitness / C_obj) has a privacy loss in an interval of length e.
 ///
 /// Differences from the paper:
-/// - This uses the plain exponential mechanism. The paper's enhanced mechanism has noise that
-///   depends on how far an example can move the difference of two candidates' fitness. With losses
-///   clipped to [0, C_obj] that is C_obj too, and since an example moves all scores in the same
-///   direction, the plain mechanism needs no more noise.
-/// - A choice whose privacy loss has a range of length e is charged with e^2/8 in zCDP (Cesar,
-///   Rogers 2021) against (epsilon, delta), as in DP-AGD, instead of e against a pure epsilon.
+/// - This code uses the plain exponential mechanism. The noise of the paper's enhanced mechanism
+///   depends on by how much an example can change the difference of two candidates' fitness. With
+///   losses clipped to [0, C_obj], that is C_obj, too. Since an example changes all scores in the
+///   same direction, the plain mechanism needs no more noise.
+/// - The budget is (epsilon, delta), as in DP-AGD, and a choice whose privacy loss has a range of
+///   length e costs e^2/8 in zCDP (Cesar, Rogers 2021). In the paper the budget is an epsilon
+///   without delta, and the choice costs e.
 /// - The m' parents of a generation are the models with the m' smallest fitnesses after adding
 ///   Gumbel noise, one number each. This equals m' exponential mechanisms, each without those
 ///   chosen before (Durfee, Rogers 2019, arXiv:1905.04273, Lemma 4.2). Fitnesses are exact sums on

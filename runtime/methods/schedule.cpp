@@ -80,7 +80,8 @@ StepScalars Schedule::at(std::uint64_t step) const {
   s.inverse_batch = static_cast<float>(1.0 / plan_.expected_batch);
   s.bias1 = static_cast<float>(corrects_bias ? 1.0 / (1.0 - std::pow(c.beta1, t)) : 1.0);
   s.bias2 = static_cast<float>(corrects_bias ? 1.0 / (1.0 - std::pow(c.beta2, t)) : 1.0);
-  // The memory is short at first; otherwise the initial weights would stay in the average.
+  // The decay rate of the average is smaller in the first steps. Otherwise the initial weights
+  // would keep a large share of the average.
   s.ema_decay = static_cast<float>(std::fmin(c.ema, t / (t + 9.0)));
   s.clip_norm = float_below(plan_.clip_norm);
   return s;

@@ -93,7 +93,7 @@ StepRecipe Sgd::recipe() const {
 }
 
 StepScalars Sgd::scalars(std::uint64_t t) const {
-  // Learning rate, noise 0, 1 / b, clipping norm above all gradient norms.
+  // The scalars of the schedule, but without noise, and with the clipping norm that is being tried.
   StepScalars s = schedule().at(t);
   s.noise_std = 0.0f;
   s.clip_norm = clip_norm_;
@@ -129,7 +129,7 @@ MethodEntry sgd_method() {
   };
   entry.fit = [](TrainConfig& c, const Network&, const Dataset&) {
     const std::string& run = c.of<SgdOptions>().compare_with;
-    if (!run.empty()) read_comparison(run);  // refuses a missing run
+    if (!run.empty()) read_comparison(run);  // throws if the run is missing
   };
   entry.make = make_method<Sgd>;
   return entry;

@@ -17,8 +17,8 @@ struct SgdOptions {
 /// clipping and noise. A run has no certificate and releases nothing.
 ///
 /// The engine can only sum clipped gradients, because its grid depends on the clipping norm. So a
-/// step is tried with a large clipping norm, 64 at first, and repeated with twice that norm as long
-/// as a gradient is longer.
+/// step is tried with a large clipping norm, 64. If a gradient was clipped, the step is repeated
+/// with twice the clipping norm, until none is clipped.
 class Sgd final : public EngineMethod {
  public:
   explicit Sgd(const MethodContext& context);

@@ -66,7 +66,8 @@ double size_noise(const DataSplit& data, const TrainConfig& config, bool batch_f
 TrainingSize training_size(const DataSplit& data, double noise, Gate& gate) {
   const auto n = static_cast<double>(data.train.whole_size());
   if (noise == 0.0) return {n, 0.0, data.unit_rows};
-  // Whole numbers are on every grid that is a power of two up to 1.
+  // The grid is at most 1: the number of examples is whole, and so a multiple of every power of two
+  // up to 1.
   const double grid = noise_grid(noise, 1.0);
   const double noisy = gate.release({.name = "size of the training set",
                                      .purpose = Stream::dataset_size,

@@ -7,8 +7,8 @@
 
 namespace cudp {
 
-/// The number of training examples as far as it is public: exact, or released with noise. All code
-/// that needs the number uses this; only loops over the examples use the true number.
+/// Public number of training examples: the exact number, or a noisy one that was released. All code
+/// that needs the number uses this one. Only loops over the examples use the true number.
 struct TrainingSize {
   double value = 0.0;  ///< number of examples, or a noisy whole number >= 1 if it is private
   double noise = 0.0;  ///< standard deviation of the noise in `value`; 0 if the number is public

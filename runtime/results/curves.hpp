@@ -9,10 +9,10 @@
 namespace cudp {
 
 /// Returns the key (name in files) of the test metric whose curve is drawn. It is the metric that
-/// the user or the schema states (`stated`). If that is empty, it is accuracy, or, for public test
-/// rows of which at least four fifths are of one class, AUC (balanced accuracy if AUC is
-/// undefined). For private test rows that exception is not made, because it would reveal something
-/// about the rows. rows: the run's lines of metrics.
+/// the user or the schema states (`stated`). If `stated` is empty, it is accuracy, with one
+/// exception: if the test rows are public and at least four fifths of them are of one class, it is
+/// AUC (balanced accuracy if AUC is undefined). There is no such exception for private test rows,
+/// because the choice would reveal something about them. rows: the run's lines of metrics.
 std::string curve_metric(const std::vector<MetricsRow>& rows, const std::string& stated,
                          bool test_is_public);
 

@@ -97,7 +97,7 @@ double precision_of(const Cut& c) { return share(c.of_class, c.of_class + c.othe
 /// Returns the area under the ROC curve. Requires at least one example of the class and one other.
 /// A pair with equal scores counts half.
 double auc_of(const Ranking& r) {
-  std::uint64_t twice_pairs_won = 0;  // pairs of an example of the class and another
+  std::uint64_t twice_pairs_won = 0;  // pairs whose class example scores higher; ties: half
   Cut above{.score = 0.0f, .of_class = 0, .others = r.lost_others()};
   r.for_each_cut([&](const Cut& c) {
     twice_pairs_won += (c.of_class - above.of_class) *
@@ -164,7 +164,7 @@ std::vector<Evaluation::Bin> equal_bins(const Ranking& r) {
   };
   constexpr auto kBins = static_cast<std::uint64_t>(Evaluation::kBins);
   std::vector<Evaluation::Bin> bins;
-  std::uint64_t done = 0;  // examples above this bin
+  std::uint64_t done = 0;  // number of examples in the bins of higher scores
   Sums bin;
   const auto close = [&] {
     if (bin.examples == 0) return;
@@ -183,7 +183,8 @@ std::vector<Evaluation::Bin> equal_bins(const Ranking& r) {
     bin.hits += hits;
     bin.scores += static_cast<double>(all) * static_cast<double>(c.score);
     above = c;
-    // Bin k of kBins ends with the first score by which k / kBins of the examples are in bins.
+    // Closes the bin when it and the earlier bins contain at least k / kBins of the examples, where
+    // k is the index of the bin, counted from 1; larger if an earlier bin was too full.
     const std::uint64_t k = done * kBins / r.scored() + 1;
     if ((done + bin.examples) * kBins >= k * r.scored()) close();
   });

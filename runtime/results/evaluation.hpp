@@ -71,8 +71,9 @@ struct Evaluation {
   double balanced_accuracy = 0.0;  ///< mean recall over the classes that occur
   /// Area under the ROC curve; ties count half. NaN if there are more than kMaxScores scores. Two
   /// classes: AUC of the second class's score. More classes: the mean of the AUCs of each class
-  /// against all others, over the classes for which it is defined. A NaN score counts as ranked
-  /// wrongly against every example of the other kind.
+  /// against all others, over the classes for which it is defined. An example with a NaN score
+  /// counts as an error: as ranked below all others if it is of the class, otherwise above all
+  /// others.
   double auc = 0.0;
   /// Average precision: the sum over distinct scores, in descending order, of the precision at that
   /// score times the increase of recall. For two classes: of the second class. For more: the mean

@@ -54,7 +54,7 @@ Curves curves_of(const Evaluation& e, const std::vector<std::string>& names, con
     curves.blocks += fmt::format("$curve{} << EOD\n{}EOD\n", c, data);
     const bool named = e.classes <= kMaxNamedClasses;
     const int line = e.classes == 2 ? 0 : c;
-    // More classes than colours are told apart by dashes.
+    // Colours repeat after kLineColours classes. Classes of the same colour have different dashes.
     curves.plots += fmt::format(", $curve{} using 1:2 with lines lt {} dt {} {}", c,
                                 line % kLineColours + 1, line / kLineColours + 1,
                                 named ? "title " + gnuplot_text(label(names, c)) : "notitle");

@@ -115,8 +115,8 @@ EventFile::EventFile(const fs::path& folder, const std::vector<MetricsRow>& rows
 
 void EventFile::write(const std::vector<MetricsRow>& rows) {
   const std::string bytes = encode_events(rows);
-  // New bytes are appended, because TensorBoard continues reading where it was. The file is
-  // rewritten only if a resumed run has fewer rows than the file, or others.
+  // New bytes are appended, because TensorBoard resumes reading at its last position. The file is
+  // rewritten only if a resumed run has fewer rows than the file, or rows that differ.
   const bool longer = bytes.starts_with(written_);
   std::ofstream file(path_, std::ios::binary | (longer ? std::ios::app : std::ios::trunc));
   file << (longer ? bytes.substr(written_.size()) : bytes);
@@ -132,7 +132,8 @@ void check_events_folder(const std::string& folder) {
   std::error_code error;
   if (fs::exists(fs::path(folder) / EventFile::kName, error))
     refuse("a folder without events of another run", folder + " with some");
-  // The folder is made in the nearest one that exists.
+  // `existing`: the folder or, if it does not exist yet, its nearest parent that exists, in which
+  // it will be created.
   fs::path existing = fs::absolute(folder).lexically_normal();
   while (!fs::exists(existing, error) && existing.has_relative_path())
     existing = existing.parent_path();

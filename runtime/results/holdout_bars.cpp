@@ -9,8 +9,8 @@ namespace {
 
 constexpr double kZ = 1.959963984540054;  // 97.5 % quantile of the normal distribution
 
-/// A fraction of held-out rows, computed from two noisy counts: `in`, the rows in a class or cell,
-/// divided by `all`, which includes them.
+/// A fraction in / all of held-out rows, computed from noisy counts. in: number of rows in a class
+/// or cell. all: number of rows in a larger set that includes them.
 struct ClassShare {
   double in = 0.0, all = 0.0;
   /// Variances of the noise in the count `in`, and in the count `all` - `in`.
@@ -20,7 +20,8 @@ struct ClassShare {
 ErrorBar bar_of(std::string name, const ClassShare& s, double unit_rows) {
   ErrorBar bar{.name = std::move(name), .value = 0.5, .low = 0.0, .high = 1.0};
   if (!(s.all > 0.0)) return bar;
-  // (a - p m)^2 <= z^2 (k m p (1 - p) + v (1 - p)^2 + w p^2), as A p^2 - 2 B p + C <= 0.
+  // Solves (a - p m)^2 <= z^2 (k m p (1 - p) + v (1 - p)^2 + w p^2) for p, in the form A p^2 - 2 B
+  // p + C <= 0. a, m: the counts in and all; v, w: in_noise and out_noise; k: unit_rows.
   const double z2 = kZ * kZ, rows = unit_rows * s.all;
   const double A = s.all * s.all + z2 * (rows - s.in_noise - s.out_noise);
   const double B = s.in * s.all + z2 * (0.5 * rows - s.in_noise);
@@ -45,7 +46,8 @@ ErrorBar mean_of(std::string name, const std::vector<ErrorBar>& shares) {
   }
   bar.low = bar.value - std::sqrt(below);
   bar.high = bar.value + std::sqrt(above);
-  // If a fraction has bounds 0 and 1, MOVER does not apply: average the bounds instead.
+  // MOVER (error_bars()) does not apply if a fraction has the bounds 0 and 1. Then the mean's
+  // bounds are the means of the fractions' bounds.
   if (std::ranges::none_of(shares, [](const ErrorBar& s) { return s.low <= 0.0 && s.high >= 1.0; }))
     return bar;
   bar.low = bar.high = 0.0;

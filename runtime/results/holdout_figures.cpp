@@ -62,7 +62,8 @@ void release_confusion(const Predictions& p, Gate& gate, HoldoutFigures& f) {
   for (std::size_t i = 0; i < p.size(); ++i) {
     const int predicted = predicted_class(p.loss, std::span(p.logits).subspan(i * outputs, outputs),
                                           f.plan.threshold);
-    // A row without a valid prediction counts as wrong: as predicted in the class after its label.
+    // A row without a valid prediction counts as wrong: its predicted class is set to the class
+    // after its label.
     const std::size_t label = p.labels[i];
     ++counts[label * n + (predicted >= 0 ? static_cast<std::size_t>(predicted) : (label + 1) % n)];
   }

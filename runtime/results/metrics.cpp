@@ -49,7 +49,7 @@ constexpr Metric kTargetMetrics[] = {
      [](const Evaluation& e) { return e.target.mean_baseline_rmse; }, true},
 };
 
-/// Returns a number; null, which stands for a number that is not finite, becomes NaN.
+/// Returns a number from JSON; NaN for null, which stands for a number that is not finite.
 double number(const nlohmann::json& j) {
   return j.is_null() ? std::numeric_limits<double>::quiet_NaN() : j.get<double>();
 }

@@ -16,7 +16,8 @@ namespace {
 // Keys of the model file's metadata.
 constexpr const char* kSchema = "schema";
 constexpr const char* kFeatureNames = "feature-names";
-// Values that the network's outputs -1 and 1 stand for, for readers that do not parse the schema.
+// Keys of a regression target's bounds, for which the network's outputs -1 and 1 stand. Used for
+// models without a schema, and by other programs that do not parse the schema.
 constexpr const char* kTargetMin = "target-min";
 constexpr const char* kTargetMax = "target-max";
 /// Keys in the metadata of a model's file: the factor (kPixelScale) and the summand with which

@@ -9,8 +9,8 @@
 
 namespace cudp {
 
-/// The format of a file of predictions: its columns, the names of classes, and the threshold of the
-/// predicted class.
+/// The format of a file of predictions: its columns, the names of classes, and the threshold on the
+/// probability of the second class.
 struct PredictionFormat {
   Loss loss = Loss::logistic;
   int outputs = 1;                     ///< number of outputs of the network

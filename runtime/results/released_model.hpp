@@ -44,10 +44,10 @@ std::string shape_text(const Shape& shape);
 /// that PyTorch uses.
 std::string encode_model(const ReleasedModel& model);
 
-/// Returns the bytes that encode_model() would write for the model in `file`. If they differ from
-/// the bytes of the file at `path`, from which `file` was read, that file contains more than a
-/// released model of this network, e.g. further metadata. Does not read the embedding. Throws
-/// InputError if it is not the file of a released model.
+/// Returns the bytes that encode_model() would write for the model in `file`, which was read from
+/// `path`. If the bytes at `path` differ, that file contains more than a released model of this
+/// network, e.g. further metadata. Does not read the embedding. Throws InputError if `file` is not
+/// the file of a released model.
 std::string encode_again(const TensorFile& file, const std::filesystem::path& path,
                          const Network& network);
 

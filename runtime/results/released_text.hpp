@@ -27,7 +27,7 @@ void copy_text(const TensorFile& from, const std::filesystem::path& model, Tenso
 
 /// Location of the embedding (word vectors) of a released model whose own file does not have it.
 struct VectorPlace {
-  std::string file;  ///< file to use instead of the one that the model names; empty: that one
+  std::string file;  ///< path of the file; empty: the file that the model names
   std::string dir;   ///< path of the data folder
 };
 

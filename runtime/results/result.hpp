@@ -17,7 +17,7 @@ namespace cudp {
 /// in the file private/result.json.
 struct RunResult {
   std::string test_set = "public";  ///< public, private or none
-  Metrics test;                     ///< private/result.json has those with Metric::in_result
+  Metrics test;                     ///< test metrics; the file has those with Metric::in_result
   /// Name of the most frequent class of the test set; nullopt if there is no test set, or if the
   /// model is a regression.
   std::optional<std::string> majority_class;

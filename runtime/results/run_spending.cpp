@@ -58,17 +58,20 @@ privacy::RunSpending spending_of(const nlohmann::json& certificate,
                                  const verify::StatedNumbers& stated, const std::string& source) {
   if (!std::isfinite(stated.epsilon))
     throw InputError(source + ": expected a certificate with an epsilon, found none");
-  // A selection after a noisy number of examples depends on it.
+  // A tuning that first released a noisy number of examples made a choice that depends on it. Only
+  // the stated guarantee of the whole tuning bounds both.
   if (stated.tuning && stated.tuning->count)
     return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
   if (stated.tuning) return {.run = stated.tuning->run()};
-  // The only bound for both parts together is the stated one.
+  // If rows were held out, only the stated guarantee bounds the training and the figures of the
+  // held-out rows together.
   if (stated.holdout) return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
   // Releases that a filter admits are chosen adaptively, so its whole budget counts as spent.
   if (certificate.contains("filter"))
     return {.run = privacy::ZcdpFilteredRun{certificate["filter"].at("rho").get<double>()},
             .failure = stated.failure};
-  // Before its first release such a run counts with its promise.
+  // The same holds for a Renyi filter. A run with such a filter but without a release yet counts
+  // with its stated guarantee instead, below.
   if (stated.order_fixed && !stated.split && !stated.releases.empty()) {
     const privacy::Filter filter(
         privacy::renyi_budget(stated.order, stated.epsilon, stated.delta - stated.failure));
@@ -76,7 +79,8 @@ privacy::RunSpending spending_of(const nlohmann::json& certificate,
             .failure = stated.failure};
   }
   if (!lists_all(stated)) return {.run = privacy::StatedRun{stated.epsilon, stated.delta}};
-  // Batches, steps and noise follow from the run's noisy row count.
+  // Batches, steps and noise depend on the run's noisy row count, so the releases were chosen
+  // adaptively.
   if (stated.split) return {.run = privacy::ChosenRun{stated.releases}, .failure = stated.failure};
   // A run without releases would count as epsilon 0.
   if (stated.releases.empty())
@@ -96,7 +100,8 @@ privacy::RunSpending spending_given_count(const verify::StatedNumbers& stated) {
   }
   privacy::RunSpending planned{.run = privacy::PlannedRun{stated.plan_releases()},
                                .failure = stated.failure};
-  // Random allocation has no Renyi divergence, and its privacy loss takes long at many epsilons.
+  // A run with random allocation counts with its stated guarantee: it has no Renyi divergence, and
+  // its privacy loss distribution takes long to compute at many epsilons.
   if (!stated.split || stated.lost_a_key() || !names(kPlannedAtStart, stated.method) ||
       !lists_all(stated) || privacy::allocates(planned))
     return {.run = privacy::StatedRun{stated.plan_epsilon(), stated.plan_delta()}};

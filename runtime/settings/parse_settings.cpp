@@ -51,8 +51,8 @@ Settings parse_settings(std::string_view text, const std::string& source, std::s
                          std::string(name.str()) + "]");
     if (name.str() == method) own = std::move(of_method);
   }
-  // In a method's table, steps replace epochs outside of it; likewise for other groups of mutually
-  // exclusive settings.
+  // A setting in the method's table replaces the settings outside the table that are mutually
+  // exclusive with it: e.g. `steps` in the table replaces `epochs`.
   std::erase_if(settings, [&](const auto& setting) {
     const std::string& group = find_option(setting.first)->instead_of;
     return !group.empty() && std::any_of(own.begin(), own.end(), [&](const auto& other) {

@@ -113,7 +113,8 @@ void make_absolute(TrainConfig& c) {
   from_root(c.test_data);
   from_root(c.test_labels);
   from_root(c.of<ReportOptions>().metrics_file);
-  // Words and vectors may be named relative to the data folder.
+  // A file of words or vectors may also be named relative to the data folder. Only the path of an
+  // existing file is made absolute.
   TextOptions& text = c.of<TextOptions>();
   for (std::string* const file : {&text.vocabulary, &text.embedding})
     if (std::filesystem::is_regular_file(*file)) from_root(*file);
@@ -169,7 +170,7 @@ void apply_settings(const Settings& settings, TrainConfig& config) {
       if (other.instead_of == option.instead_of && !settings.contains(other.key))
         other.clear(config);
   }
-  // A new vocabulary or embedding does not inherit declarations made for another one.
+  // Resets the settings that describe the previous vocabulary or embedding if another one is set.
   TextOptions& text = config.of<TextOptions>();
   if (settings.contains("vocabulary")) text.vocabulary_is_public = false;
   if (settings.contains("embedding")) {

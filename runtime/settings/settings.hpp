@@ -32,8 +32,8 @@ enum class Audience {
   owner     ///< all settings, as a resume needs them
 };
 
-/// Returns a config as TOML text that can be read back. audience: who will read it, the public or
-/// the run's owner, which decides whether all settings are included.
+/// Returns a config as TOML text that can be read back. audience: who will read the text;
+/// determines which settings it contains.
 std::string write_config(const TrainConfig& config, Audience audience);
 
 }  // namespace cudp

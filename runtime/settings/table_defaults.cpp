@@ -14,7 +14,7 @@
 namespace cudp {
 namespace {
 
-// Numbers from bench/results/tables.md.
+// Constants of the rule for tables, from the measurements in bench/results/tables.md.
 /// Number of steps that a training on a table has by default; the number of epochs follows from it.
 constexpr double kTableSteps = 500.0;
 /// Maximum number of epochs that choose_for_table() chooses.
@@ -134,13 +134,14 @@ void choose_for_table(TrainConfig& config, const TrainingSize& size, const Datas
   }
   const TaskNumbers& task = format.has_targets() ? kTargetNumbers : kClassNumbers;
   const std::int64_t rows = whole_rows(size);
-  // Rounding down keeps the sampling rate of a small table from exceeding that of others.
+  // Rounded down, so that the sampling rate is at most 1 / kTableBatches even if there are few rows
+  // (but at least kTableBatches).
   if (is_open(config, "batch")) config.batch = whole(std::floor(size.value / kTableBatches), rows);
   if (is_open(config, "epochs"))
     config.epochs = whole(kTableSteps * static_cast<double>(config.batch) / size.value, kMaxEpochs);
   if (is_open(config, "ema")) config.ema = kTableAverage;
-  // Signal-to-noise ratio: in a whole training the noise moves the weights by the path length
-  // divided by `signal`, in units of C.
+  // Signal-to-noise ratio of a whole training: the noise moves the weights by about the path length
+  // divided by `signal`. Path length: sum over the steps of learning rate times clipping norm.
   const double signal = size.value * mu_of_training(config, size) /
                         static_cast<double>(size.unit_rows) /
                         std::sqrt(static_cast<double>(network.parameter_count));
@@ -155,8 +156,8 @@ void choose_for_table(TrainConfig& config, const TrainingSize& size, const Datas
   double rate = std::fmin(task.max_travel, task.travel * signal) * (1.0 - momentum_of(config)) /
                 config.clip_norm;
   rate /= all_steps;
-  // The curvature of the squared loss is |x|^2 + 1, and |x|^2 is at most 1 for each number and code
-  // of a row. Longer steps would overshoot.
+  // The curvature of the squared loss is |x|^2 + 1, and each number and each code of a row adds at
+  // most 1 to |x|^2. With a larger learning rate, steps would overshoot.
   if (format.has_targets())
     rate = std::fmin(rate, 20.0 * (1.0 - momentum_of(config)) /
                                (1.0 + format.layout->numbers() + format.layout->codes));

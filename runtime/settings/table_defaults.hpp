@@ -39,8 +39,8 @@ bool table_chooses_batch(const TrainConfig& config, const Dataset& format, const
 /// has_table_defaults(); the list stays as it is. Batch size, number of steps or epochs, learning
 /// rate, averaging and clipping norm are functions of the number of examples (public or released),
 /// the budget, the unit of privacy, and the network's shape, and of nothing else about the rows.
-/// bench/results/tables.md documents the rule. For other models and data it only lowers an open
-/// batch size to the number of examples.
+/// bench/results/tables.md documents the rule. For other models and data the function only lowers
+/// the batch size to the number of examples, if the user has not set it.
 void choose_for_table(TrainConfig& config, const TrainingSize& size, const Dataset& format,
                       const Network& network);
 

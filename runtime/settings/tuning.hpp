@@ -31,7 +31,7 @@ std::string preset_line(const PresetUse& use, const TrainConfig& resolved);
 /// Returns a message for the user of a method that needs other settings than those of the preset,
 /// which were tuned for another method: the preset's values, and the flags to type. Returns "" if
 /// the values suit the method, if the preset has settings for this method, or if `flags` or `file`
-/// set what the method needs.
+/// set the settings that the method needs.
 std::string other_method_line(const PresetUse& use, const TrainConfig& resolved,
                               const Settings& file, const Settings& flags);
 

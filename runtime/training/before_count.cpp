@@ -25,8 +25,8 @@ constexpr double kPlentyOfNoise = 1024.0;
 /// For methods whose noise depends on the step sizes of a schedule: largest number of examples for
 /// which plans are tried, as a multiple of the batch size (see max_count()).
 constexpr double kMostBatches = 4096.0;
-/// Largest number of examples for which plans are tried. It is less if a training on that many
-/// examples would have more than kMostSteps steps.
+/// Largest number of examples for which plans are tried. max_count() returns a smaller limit if a
+/// training on that many examples would have more than kMostSteps steps.
 constexpr double kMostExamples = 0x1p32;
 /// Largest number of steps of a training for which plans are tried.
 constexpr double kMostSteps = 0x1p22;
@@ -73,8 +73,8 @@ class Plans {
     return refusal_of([&] { make(chosen(config, count), count, {}, 1.0); });
   }
 
-  /// Returns an exception if the privacy plan fails for all numbers of examples that are tried: the
-  /// one for the largest number. Otherwise returns null.
+  /// If the privacy plan fails for all numbers of examples that are tried, returns the exception
+  /// for the last of them, max_count(). Otherwise returns null.
   std::exception_ptr refusal_of_all(const TrainConfig& config) const {
     const double batch = batch_of(config);
     std::exception_ptr reason;
@@ -163,8 +163,10 @@ class Plans {
     if (first.batch == last.batch) {
       worst.is_exact = low_steps == high_steps && first.epochs == last.epochs;
     } else {
-      // Batches are count / kTableBatches, rounded down: the rate is at most 1 / kTableBatches, and
-      // the rule's epochs grow with it. An epoch has the most steps before a batch grows.
+      // The batch size is the number of examples / kTableBatches, rounded down. So the sampling
+      // rate is largest, 1 / kTableBatches, if that number is a multiple of kTableBatches, and the
+      // number of epochs, which grows with the rate, is then largest, too. An epoch has the most
+      // steps just below the next multiple, where the batch size is still the smaller one.
       const double batch = std::floor(counts.low / kTableBatches);
       high_steps = static_cast<std::uint64_t>(std::ceil(kTableBatches * (batch + 1.0) / batch));
       first = chosen(config, kTableBatches * std::ceil(counts.low / kTableBatches));
@@ -173,7 +175,8 @@ class Plans {
     if (worst.is_exact) return worst;
     worst.epoch_steps = {high_steps};
     if (first.steps) {
-      // Longer epochs at a fixed number of steps cost more with some methods, and less with others.
+      // At a fixed number of steps, longer epochs cost more with some methods and less with others,
+      // so both lengths are tried.
       if (low_steps != high_steps) worst.epoch_steps.push_back(low_steps);
     } else {
       first.steps = *first.epochs * static_cast<std::int64_t>(high_steps);
@@ -210,7 +213,8 @@ class Plans {
     MethodContext context = method_context(config, e_.network, size_of(count),
                                            e_.backend.arithmetic(e_.network), counted_);
     context.epoch_steps = epoch_steps;
-    // These plans have other noise than the run's, so that only another run's can be the same.
+    // A cache of this run alone is of no use: the run's own plan differs from these plans in its
+    // noise. Other runs that share the cache make the same plans.
     if (e_.memo != nullptr && e_.memo->serves_several_runs()) context.memo = e_.memo;
     if (context.config.epsilon) *context.config.epsilon *= share;
     method_entry(config.method).make(context);
@@ -234,8 +238,8 @@ class Plans {
   int plans_ = 0;
 };
 
-/// Throws BudgetError if the noise multiplier in the settings (--sigma) exceeds the budget for some
-/// number of examples.
+/// Throws BudgetError if a training with the noise multiplier in the settings (--sigma) would
+/// exceed the budget for some number of examples.
 void check_sigma(const Experiment& e, Plans& plans) {
   const TrainConfig& c = e.config;
   const std::exception_ptr refusal = plans.refusal_of_all(c);

@@ -16,7 +16,7 @@ namespace cudp {
 std::vector<std::string> privacy_warnings(double training_size, double epsilon, double delta);
 
 /// Makes the certificate of a finished run. ledger: everything that was charged to the privacy
-/// budget. If the run lost its random key and repeated steps, it has more charges than were
+/// budget. If the run lost its random key and repeated steps, the ledger has more charges than were
 /// planned. released: single noisy values that were released, such as the number of examples. step:
 /// number of steps done.
 privacy::Certificate make_certificate(const Experiment& experiment, const TrainingSize& size,

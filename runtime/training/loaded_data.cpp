@@ -35,7 +35,7 @@ std::string loading_key(const TrainConfig& config) {
   key += method_entry(config.method).gives_privacy ? "" : ", no privacy";
   for (const Option& option : train_options()) {
     if (option.group != "Data" && option.group != "Text") continue;
-    // The noise on figures of held-out rows does not decide which rows these are.
+    // The budget of the figures of held-out rows does not affect which rows are held out.
     if (option.key == "holdout-epsilon" || option.key == "holdout-delta") continue;
     const auto value = option.get(config);
     if (value) key += "\n" + option.key + " = " + value_text(*value);

@@ -21,8 +21,8 @@ struct LoadedData {
 /// memory, never of a config file. The member `loaded` is null if the training reads files.
 struct DataInUse {
   std::shared_ptr<LoadedData> loaded;
-  /// Whether the training moves the data out of `loaded`, because no other training of this process
-  /// will need them. If false, it copies them.
+  /// Whether the training moves the data out of `loaded` instead of copying them. Requires that no
+  /// other training of this process needs them, unless the caller moves them back.
   bool takes = false;
 };
 
@@ -37,9 +37,9 @@ struct MemoInUse {
 /// trainings.
 std::shared_ptr<privacy::AccountantMemo> memo_for_trainings();
 
-/// Returns a text of all settings that determine which data are read: trainings with equal texts
-/// can share their data. Returns "" if data cannot be shared, because each training decides with a
-/// random key of its own which rows are held out. They can be shared if the caller gives all
+/// Returns a text of all settings that determine which data are read. Trainings with equal texts
+/// can share their data. Returns "" if data cannot be shared: rows are held out, and each training
+/// decides with a random key of its own which ones. The caller can avoid this by giving all
 /// trainings the same key (KeysInUse).
 std::string loading_key(const TrainConfig& config);
 

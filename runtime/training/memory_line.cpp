@@ -31,7 +31,9 @@ double bytes_of_row_arrays(const Dataset& data) {
 double bytes_in_memory(const Dataset& data) {
   const double size = static_cast<double>(data.size());
   const double of_each = bytes_of_array(data.lengths) + bytes_of_array(data.labels);
-  // If rows were held out, two bits a row say which. Codes of blocks of rows are 16 bytes each.
+  // If rows were held out, two bits for each row tell whether it is in the training set
+  // (Numbering). Authentication codes take 16 bytes for each block of 256 rows; they are counted
+  // three times.
   const double of_all = 0.25 * size + 3.0 * 16.0 / 256.0 * size;
   if (data.rows != nullptr) return of_each + of_all;
   return of_each + of_all + bytes_of_row_arrays(data) +
@@ -44,13 +46,14 @@ double bytes_in_file(const Dataset& data) {
          bytes_of_row_arrays(data);
 }
 
-/// Returns the memory for drawing batches [bytes]: gradient norms and sampling indices of all
-/// examples, as far as the method needs them.
+/// Returns the memory for drawing batches [bytes]: for importance sampling, gradient norms of all
+/// examples; for other methods, sampling indices of drawn examples.
 double bytes_of_draws(const Method& method, double examples) {
   const auto* const steps = dynamic_cast<const EngineMethod*>(&method);
   if (steps == nullptr) return 0.0;
   const Draw draw = steps->recipe().draw;
-  // Norms of all examples: in the state, in its copies for a checkpoint, and by number.
+  // Gradient norms of all examples: in the engine's state, in copies of the state for a checkpoint,
+  // and ordered by sampling index (Numbering::by_number).
   if (std::holds_alternative<Candidates>(draw)) return 16.0 * examples;
   const double batch = 16.0 * (method.examples_per_step() + 1e5);
   if (std::holds_alternative<Poisson>(draw)) return batch;
@@ -80,7 +83,8 @@ double bytes_read_ahead(const Experiment& e, const Method& method, const cpu::St
   const double features = std::min(batch * static_cast<double>(feature_bytes(e.data.train)),
                                    static_cast<double>(cpu::RowsAhead::kMaxBytes));
   const double batches = static_cast<double>(stage.ahead) + 1.0;
-  // A batch also has indices, labels and targets, and the file has reads under way.
+  // A batch also has indices, labels and targets (16 bytes for each row). RowReader has a buffer
+  // for reads in progress.
   return batches * (features + 16.0 * batch) + static_cast<double>(RowReader::kMaxBytes) +
          static_cast<double>(stage.memory());
 }
@@ -92,8 +96,8 @@ std::string memory_line(const Experiment& e, const Method& method) {
   const double in_file = bytes_in_file(data.train) + bytes_in_file(data.test);
   if (in_file == 0.0) return "";
   const int threads = e.config.threads > 0 ? static_cast<int>(e.config.threads) : available_cores();
-  // Parameters are kept in up to 15 arrays of 4 bytes, and by each thread in sums of 16 bytes. A
-  // thread has the numbers of an example at hand, and copies of up to 256 rows.
+  // A parameter takes up to 60 bytes, in 15 arrays, and 16 bytes for the sums of each thread. A
+  // thread also has about 4 MB of working memory, and copies of up to 256 rows.
   const double model = static_cast<double>(e.network.parameter_count) * (60.0 + 16.0 * threads);
   const double copies = threads * (4e6 + 256.0 * static_cast<double>(feature_bytes(data.train)));
   constexpr double kProgram = 30e6;  // the program itself, and blocks of a file that is being read
@@ -105,7 +109,8 @@ std::string memory_line(const Experiment& e, const Method& method) {
   const cpu::StagePlan stage = reads_ahead(e, method)
                                    ? stage_of(e, dynamic_cast<const EngineMethod&>(method))
                                    : cpu::StagePlan{};
-  // Batches of later steps are drawn while those of a step are, each in memory of its own.
+  // If rows are copied to temporary files ahead of their steps, batches of later steps are drawn at
+  // the same time as those of the current steps, with memory of their own.
   const double draws = bytes_of_draws(method, static_cast<double>(data.train.size())) *
                        (stage.steps > 0 ? 2.0 : 1.0);
   const double peak = kProgram + model + copies + streamed + tested + draws +

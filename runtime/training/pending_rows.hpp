@@ -26,11 +26,11 @@ class PendingRows {
 
   bool empty() const { return rows_.empty(); }
   /// Removes from the queue and returns the lines that are complete, up to the first one that is
-  /// still being computed. Does not wait. If the computation of one of them threw an exception,
-  /// throws that.
+  /// still being computed. Does not wait. If the computation of one of these lines threw an
+  /// exception, rethrows it.
   std::vector<MetricsRow> known();
   /// Waits until all lines are complete, removes them from the queue and returns them. If the
-  /// computation of one of them threw an exception, throws that.
+  /// computation of a line threw an exception, rethrows it.
   std::vector<MetricsRow> all();
 
  private:

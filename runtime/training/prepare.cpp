@@ -243,8 +243,8 @@ void take_public_weights(Experiment& e, const PublicWeights* stored, Reporter& r
   for (const std::string& note : e.initial->notes) reporter.info(note);
 }
 
-/// Returns the setting that requires all rows to be in memory, as text for a message; "" if there
-/// is none. Then rows may stay in a file, and each step copies those rows that it draws.
+/// Returns the setting that requires all rows to be in memory, as text for a message. Returns "" if
+/// there is none; rows may then stay in a file, from which each step copies the rows that it draws.
 std::string in_memory_part(const TrainConfig& config, const MethodEntry& method) {
   if (method.linear_model) return "--method " + method.name;
   if (config.features != Features::none)
@@ -277,8 +277,8 @@ RowStorage storage_of(const TrainConfig& config, const MethodEntry& method) {
   return {};
 }
 
-/// Returns the random draws that decide which rows are held out, by this key; nullopt if none are
-/// held out.
+/// Returns the random draws that decide which rows are held out, made with `key`; nullopt if none
+/// are held out.
 std::optional<HoldOutDraws> holdout_draws(const TrainConfig& config,
                                           const std::optional<SharedKey>& key) {
   if (!config.holdout) return {};
@@ -426,7 +426,8 @@ Experiment prepare(const TrainConfig& config, Reporter& reporter, const std::str
   if (config.of<ReportOptions>().holdout_threshold)
     check_threshold("--holdout-threshold", e.network.spec.loss, e.network.outputs);
   const bool size_is_public = e.data.size_is_public;
-  // What a device has room for follows from the number of rows.
+  // Lines about the device's capacity reveal the number of rows. If that number is private, only
+  // the run's owner sees these lines.
   e.backend = choose_backend(device, [&reporter, size_is_public](const std::string& s) {
     size_is_public ? reporter.info(s) : reporter.report_to_owner(s);
   });
@@ -470,8 +471,8 @@ privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size
 }
 
 void release_features(Experiment& e, const TrainingSize& size, Gate& gate) {
-  // The same bound on the number of examples as in the privacy plan, with the same failure
-  // probability.
+  // Probability with which the bound on the number of examples may fail. The privacy plan uses the
+  // same bound with the same probability.
   const double failure = size.is_public() ? 1.0 : 0.5 * kFailureShare * *e.config.delta;
   show_features(e, release_for_features(e.data.train, feature_settings(e), size.value,
                                         size.max_examples(failure),

@@ -45,8 +45,8 @@ struct Experiment {
   std::vector<float> feature_release;
   Backend backend;
   /// Public number of training examples, if it is not the number of examples in `data`. Only set by
-  /// an audit, which trains with and without certain examples (canaries) and counts them in either
-  /// case.
+  /// an audit, which trains with and without certain examples (canaries). The number includes the
+  /// canaries in both cases.
   std::optional<std::size_t> public_size = {};
   /// Random key that decided which rows were held out for testing and moved to data.test; nullopt
   /// if none were. Every checkpoint stores it, because with another key, rows would change between

@@ -260,7 +260,8 @@ PublicWeights start_from_public_weights(const FineTuning& settings, Network& net
 
 void freeze_again(const FineTuning& settings, const PublicWeights& weights, Network& network) {
   const std::vector<bool> layers = frozen_layers(network, settings.freeze);
-  // Another network under the same noise would reveal the difference of two sums.
+  // A resumed run repeats the noise of its steps. With other frozen tensors it would release other
+  // sums with the same noise, which reveals the difference of the sums.
   if (const auto now = tensors_of_layers(network, layers); now != weights.input.frozen)
     throw InputError(
         fmt::format("--freeze: expected the tensors that the run began with ({}), found {}",

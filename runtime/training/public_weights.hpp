@@ -11,7 +11,7 @@ namespace cudp {
 /// Public pre-trained weights, read from a file, with which a training starts.
 struct PublicWeights {
   privacy::Certificate::PublicInput input;  ///< facts about the file, for the certificate
-  std::vector<float> frozen = {};           ///< values of frozen tensors, in their order
+  std::vector<float> frozen = {};           ///< values of frozen tensors, in network order
 
   // Only for a new training; a resumed one has its weights in the checkpoint.
   std::vector<float> initial = {};  ///< values of trained parameters, [d]; NaN: not in the file
@@ -39,10 +39,10 @@ PublicWeights start_from_public_weights(const FineTuning& settings, Network& net
 /// resumed. weights: pre-trained weights, with those of frozen layers, from the run's checkpoint.
 void freeze_again(const FineTuning& settings, const PublicWeights& weights, Network& network);
 
-/// Returns why a model that starts from these weights is not for release; "" if nothing is known
-/// that forbids it. cudp must have trained the weights, in a run that is not for release, or on
-/// data of the name `dataset` with no certificate beside them: they may then show rows of this data
-/// set, and a frozen layer has them as they were.
+/// Returns the reason why a model that starts from these weights must not be released; "" if no
+/// reason is known. There are two reasons: cudp trained the weights in a run that is not for
+/// release; or cudp trained them on data of the name `dataset`, and no certificate is next to their
+/// file. The weights may then reveal rows of this data set, and frozen layers keep them unchanged.
 std::string why_not_for_release(const privacy::Certificate::PublicInput& weights,
                                 const std::string& dataset);
 

@@ -281,7 +281,8 @@ void Training::measure_once() {
 void Training::measure() {
   observer_.enters("test rows");
   const Experiment& e = experiment_;
-  // A faster, slightly looser bound suffices before the end; the last one is the certificate's.
+  // Before the last step a faster, slightly looser bound on epsilon suffices. The last line's
+  // epsilon is the certificate's, and is computed with the tight bound.
   const bool last = step_ == last_step_;
   pending_.start(method_->spent(budget_.ledger(), step_, last));
   MetricsRow row{

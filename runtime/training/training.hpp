@@ -30,7 +30,7 @@ struct TrainingState {
   TrainingSize size;
   privacy::Ledger ledger;
   std::vector<PrivacyBudget::UsedCharge>
-      used_charges;  ///< releases without a number that were made so far (PrivacyBudget)
+      used_charges;  ///< releases without an index that were made so far (PrivacyBudget)
   std::vector<privacy::NoisyValue> released;  ///< noisy values released so far
   std::vector<MetricsRow> metrics;
   double seconds = 0.0;                ///< training time so far
@@ -85,9 +85,9 @@ class Training {
   /// BudgetError if the budget does not allow a single step.
   void advance();
 
-  /// Reads all rows of the training set from their file, and hands them over to `use`, if the
-  /// device can copy the rows of the next steps in the same pass (Engine::read_all_rows). Returns
-  /// whether it did. Call it before advance(). It releases nothing.
+  /// Reads all rows of the training set from their file, and passes them to `use`, if the device
+  /// can copy the rows of the next steps in the same pass (Engine::read_all_rows). Returns whether
+  /// all rows were passed. Releases nothing. Call it before advance().
   bool read_all_rows(const RowUse& use);
 
   bool is_finished() const { return last_step_ == step_; }
