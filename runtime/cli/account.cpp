@@ -123,7 +123,8 @@ Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
   privacy::Accountant accountant(composition, options);
   privacy::PrivacyBound found =
       o.delta ? accountant.epsilon(*o.delta) : accountant.delta(*o.epsilon);
-  // Several uses are bounded by parts of an epoch, whose lower bound is not theirs.
+  // With several uses per epoch, the bound is that of other releases, which cost at least as much
+  // (described_releases()). Their lower bounds do not hold for the actual releases.
   if (uses_of(o) > 1) found.epsilon_lower = found.delta_lower = 0.0;
   Answer a;
   const auto row = [&](const char* name, std::string text) {

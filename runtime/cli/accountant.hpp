@@ -120,7 +120,7 @@ privacy::Mechanism mechanism_of(const AccountantFlags& flags, const std::string&
 
 /// Returns the releases that the flags describe, as mechanisms with their numbers of repetitions:
 /// the mechanism of one step, repeated for all steps. With random allocation and --uses, returns
-/// releases that cost at least as much privacy.
+/// other releases instead, which cost at least as much privacy (privacy::pld::allocated_uses()).
 std::vector<privacy::Release> described_releases(const AccountantFlags& flags);
 
 /// Returns the orders of Renyi divergence that --orders lists; empty if the accountant should

@@ -28,7 +28,7 @@ void hold_same_neighbours(const NamedCertificate& first, const NamedCertificate&
                        ", " + (expected.empty() ? "none" : "'" + expected + "'") + ", found " +
                        (found.empty() ? "none" : "'" + found + "'"));
   };
-  // The unit comes first, because the user can change it.
+  // Compares the unit first, because the user can change it.
   expect("unit", first.stated.unit, c.stated.unit);
   expect("max_rows", std::to_string(first.stated.max_rows), std::to_string(c.stated.max_rows));
   expect("neighbouring_relation", first.text("neighbouring_relation"),
@@ -59,8 +59,9 @@ double common_delta(const std::vector<NamedCertificate>& all) {
   return all.front().stated.delta;
 }
 
-/// Returns a description of a run for the table: its method; by what its cost is counted if not by
-/// the listed releases (its epsilon and delta, or its whole budget); and whether it is unfinished.
+/// Returns a description of a run for the table: its method; the numbers from which its cost is
+/// computed, unless these are the listed releases alone (its epsilon and delta, its noisy row
+/// count, or its whole budget); and whether it is unfinished.
 std::string counted_as(const NamedCertificate& c, const privacy::RunSpending& spending) {
   std::string how = c.text("method");
   if (std::holds_alternative<privacy::StatedRun>(spending.run))
@@ -115,7 +116,8 @@ privacy::RunSpending as_chosen(const privacy::RunSpending& spending,
 /// started. spendings: costs from the certificates. chosen: costs for the case that each was chosen
 /// after looking at others (as_chosen). A run whose steps depend on its noisy number of examples
 /// was not fixed, so its entry of `chosen` is used. Random allocation has only a privacy loss
-/// distribution; if it occurs and another run has none, `chosen` is returned.
+/// distribution. If a run uses random allocation and another run has no such distribution, returns
+/// `chosen`.
 std::vector<privacy::RunSpending> as_fixed_ahead(const std::vector<privacy::RunSpending>& spendings,
                                                  const std::vector<privacy::RunSpending>& chosen,
                                                  std::uint64_t group) {
@@ -134,8 +136,9 @@ std::vector<privacy::RunSpending> as_fixed_ahead(const std::vector<privacy::RunS
 }  // namespace
 
 JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional<double> delta) {
-  // Which of the two bounds counts must not follow from what was released: the smaller one of both
-  // holds at the sum of their deltas only (privacy/README.md, "Several runs").
+  // There are two bounds: the sum of the runs' epsilons, and the odometer's epsilon. Which one is
+  // returned must not depend on released values, because the smaller of the two holds only at the
+  // sum of their deltas (privacy/README.md, "Several runs").
   constexpr std::size_t kAddedUp = 2;  // for more runs, the odometer's epsilon is smaller
   const double deltas = sum_of(runs, &SpendingRun::delta);
   const bool all_certified =
@@ -180,8 +183,8 @@ JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional
     return spent;
   } catch (const std::domain_error&) {  // the runs' deltas take too much of the total
   }
-  // The promises can always be added. If it follows from releases that they are, their delta is in
-  // addition to the odometer's.
+  // The sum of the runs' epsilons is always a bound, at the sum of their deltas. If released values
+  // decided that this bound is used (took_another_course), the odometer's delta is added.
   const double added = took_another_course ? deltas + spent.delta : deltas;
   if (!delta) spent.delta = std::fmax(spent.delta, added);
   if (added <= spent.delta) spent.epsilon = promised;

@@ -136,7 +136,8 @@ std::shared_ptr<privacy::AccountantMemo> memo_of_process() {
   static std::shared_ptr<privacy::AccountantMemo> memo;
   static pid_t owner = 0;
   if (owner != ::getpid()) {
-    // The parent's is never destroyed here, because its lock may be held.
+    // The parent's cache is never destroyed in the child, because a thread of the parent may have
+    // held its lock.
     if (memo != nullptr) new std::shared_ptr<privacy::AccountantMemo>(std::move(memo));
     memo = memo_for_trainings();
     owner = ::getpid();

@@ -89,8 +89,9 @@ std::string html(std::string_view text) {
 }
 
 std::string markdown(std::string_view text) {
-  // Some characters mean something at the start of a line only. Bare addresses become links, unless
-  // a character of "://", "www." or "@" is written as its number.
+  // Characters of kAtTheStart are escaped only at the start of the line. Markdown turns bare
+  // addresses into links; to prevent this, one character of "://", "www." or "@" is written as an
+  // HTML character reference.
   constexpr std::string_view kMeanSomething = "\\`*_{}[]|~$";
   constexpr std::string_view kAtTheStart = "#+-=";
   const std::string line = one_line(text);

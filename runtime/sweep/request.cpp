@@ -70,7 +70,8 @@ const std::vector<Option>& sweep_options() {
 const Option* swept_option(std::string_view key) {
   const Option* const option = find_option(key);
   if (option == nullptr || (option->scope == Scope::command && key != "config")) return nullptr;
-  // Runs at the same time would share a file; `tuned` has no effect on a run.
+  // metrics-file: runs at the same time would write to the same file. tuned: it has no effect on a
+  // run.
   if (key == "metrics-file" || key == "tuned") return nullptr;
   return option;
 }
@@ -204,7 +205,8 @@ void resolve_cells(std::vector<SweepCell>& cells, std::vector<std::string>& note
         where += fmt::format("{}{} = {}", where.empty() ? "" : ", ", key, value);
       throw InputError(std::string(e.what()) + " (the runs with " + where + ")");
     }
-    // A line that is not the same for all cells names settings of one of them.
+    // Keeps only the lines that are the same for all cells. Other lines are about settings of a
+    // single cell.
     if (&cell == &cells.front())
       notes = std::move(lines);
     else

@@ -180,7 +180,8 @@ std::vector<PlannedSpending> Sweep::spendings() const {
     all.push_back(std::move(s));
     if (folder_.empty()) continue;
     std::vector<BegunRun> begun = begun_runs(begun_file(r));
-    // The last one is that of the present folder, or it made none.
+    // Leaves out the last run that was started if it is the one that has the folder now, whose cost
+    // was added above, or if it never had a folder, because it then released nothing.
     if (!begun.empty() && (begun.back().starts || fs::exists(run_folder(r).root(), none)))
       begun.pop_back();
     for (const BegunRun& b : begun)
@@ -235,7 +236,7 @@ void Sweep::make_folder() {
   try {
     folder_ = fs::absolute(made->publish().root());
   } catch (const Error&) {
-    // Another task of the same array was faster.
+    // Another process of the same sweep (--share) may have created the folder first.
     if (!fs::exists(folder_ / "private" / kFile) ||
         read_file(folder_ / "private" / kFile) != sweep_text(request_))
       throw;
@@ -310,7 +311,7 @@ void Sweep::remove_leftovers_of_runs() const {
       const FolderLock lock(folder.checkpoints());
       remove_leftovers(folder);
     } catch (const Error&) {
-      // Another process still has the run, and removes them itself.
+      // Another process still has the run open, and removes these files itself.
     }
   }
 }

@@ -152,7 +152,8 @@ std::string cells_csv(const SweepTable& table) {
   const std::vector<SweptFigure> figures = figures_of(table);
   std::string csv;
   for (const std::string& key : table.keys) csv += field(key) + ",";
-  // The settings' own epsilon is a request; spent_epsilon is what a run of the cell spends.
+  // The setting epsilon is the budget that was requested; spent_epsilon is the largest epsilon that
+  // a run of the cell spent.
   csv += "runs,spent_epsilon,spent_delta";
   for (const SweptFigure& f : figures)
     csv += "," + field(f.key + "_mean") + "," + field(f.key + "_deviation");

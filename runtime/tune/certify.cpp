@@ -29,11 +29,14 @@ privacy::RunSpending spending_of_training(const PlannedSpending& s, double epsil
   if (s.certificate.empty()) return whole;
   const auto json = nlohmann::json::parse(s.certificate);
   const verify::StatedNumbers numbers = verify::read_stated_numbers(s.certificate);
-  // A filter that adds divergences of one order admits the releases of dpis.
+  // A filter that adds Renyi divergences of a fixed order admits the releases of the method dpis.
+  // spending_given_count() returns the cost of such a training, too.
   if (numbers.split || numbers.order_fixed) return spending_given_count(numbers);
   if (numbers.releases.empty() && !json.contains("filter")) return whole;
   privacy::RunSpending spending = spending_of(json, numbers, "a candidate");
-  // Random allocation has no Renyi divergence, and its privacy loss takes long at many epsilons.
+  // Releases that are chosen adaptively, and random allocation, count with the whole budget. Random
+  // allocation has no Renyi divergence, and its privacy loss distribution takes long to compute at
+  // many epsilons.
   const bool has_curves =
       !std::holds_alternative<privacy::ChosenRun>(spending.run) && !privacy::allocates(spending);
   return has_curves ? spending : whole;

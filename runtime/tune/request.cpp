@@ -82,7 +82,8 @@ void check_resolved(const SettingLists& lists, const std::vector<SweepCell>& cel
           fmt::format("seed: expected as --seed of the tuning, found {} in the file of --config",
                       *cell.config.seed));
     for (const Option& option : train_options()) {
-      // A preset that is chosen for the data may depend on the method.
+      // Candidates may have different presets: one that is chosen automatically for the data may
+      // depend on the method.
       if (!is_common(option) || option.key == "preset" || option.key == "config") continue;
       const auto value = option.get(cell.config), expected = option.get(first);
       if (value != expected)
