@@ -166,7 +166,7 @@ std::string train_run(nb::handle on_row, bool verbose, DrawPictures draw, const 
       failed = e.code() == Exit::again
                    ? std::make_exception_ptr(Error(in_python(e.what()), Exit::again))
                    : std::current_exception();
-    } catch (const std::domain_error& e) {  // a plan that no noise reaches
+    } catch (const std::domain_error& e) {  // no amount of noise meets the budget
       failed = std::make_exception_ptr(BudgetError(e.what()));
     } catch (...) {
       failed = std::current_exception();

@@ -81,7 +81,7 @@ class RunFolder {
 /// charges for values that the run released, so the run cannot be resumed (Checkpoint::boot). A
 /// part of the training's config in memory.
 struct UnsyncedStart {
-  double seconds = 0.0;  ///< 0: each file of the run is on disk before the run goes on
+  double seconds = 0.0;  ///< 0: the run waits until each file is on disk
 };
 
 /// An empty folder that was created for a new run, and whether its parent folder was created, too.

@@ -127,7 +127,7 @@ void add_lists_file(std::string_view toml, const std::string& source, const List
                       nearest_or_all(key, option_keys(), option_synonyms(),
                                      fmt::format("cudp {} --help-all lists them", command.name))));
     }
-    if (lists.contains(key)) continue;  // the command line's
+    if (lists.contains(key)) continue;  // the command line sets it
     std::vector<Setting> values;
     if (const toml::array* const list = node.as_array()) {
       for (const toml::node& entry : *list) values.push_back({entry_value(entry, place), place});

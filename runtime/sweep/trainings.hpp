@@ -76,7 +76,7 @@ class SharedData {
 
  private:
   std::map<std::string, std::shared_ptr<LoadedData>> loaded_;  ///< by loading_key
-  std::unique_ptr<SharedBounds> bounds_;                       ///< null if others are in use
+  std::unique_ptr<SharedBounds> bounds_;                       ///< null if another store is in use
 };
 
 /// Returns whether a training with this config may run on a CUDA device.
@@ -91,7 +91,7 @@ int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t aske
 enum class RunEvent {
   starts,   ///< nothing was released yet, and the run has no folder
   began,    ///< the run has its folder; it may have been refused after its noisy number of examples
-  resumes,  ///< the folder of an earlier call is continued
+  resumes,  ///< the run in the folder of an earlier call is resumed
 };
 
 /// Makes a training in the folder config.out, or resumes the run that is already there. Called in a

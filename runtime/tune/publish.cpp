@@ -81,7 +81,7 @@ void publish_tuned(const RunFolder& from, const RunFolder& to, const SelectedTra
     sync_folder(made);
     const FilesInChange lock;
     std::error_code error;
-    fs::remove(to.certificate(), error);  // of the charge
+    fs::remove(to.certificate(), error);  // the certificate of the charge
     fs::rename(made, release, error);     // replaces the empty folder
     if (error) throw Error(release.string() + ": cannot write it: " + error.message());
     sync_folder(to.root());

@@ -132,7 +132,7 @@ std::optional<TrainingTime> measured_time(TrainConfig config, const DataSplit& l
     return TrainingTime{.start = start.count(),
                         .step = training->seconds() / static_cast<double>(training->step())};
   } catch (const std::exception&) {
-    return std::nullopt;  // an estimate is no reason to end
+    return std::nullopt;  // a failed estimate does not end the program
   }
 }
 

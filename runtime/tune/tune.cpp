@@ -364,7 +364,7 @@ std::optional<double> Tune::expected_seconds() const {
       count_ ? count_->value.value_or(0.0) : static_cast<double>(data->data.train.whole_size());
   if (examples < 1.0) return std::nullopt;
   const int at_once = trainings_at_a_time();
-  std::map<std::string, TrainingTime> known;  // by the settings that decide it
+  std::map<std::string, TrainingTime> known;  // key: the settings that affect the time
   double mean = 0.0;
   bool on_device = false;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {

@@ -176,7 +176,7 @@ class Tune {
   /// Noisy number of examples that was released; nullopt before its release.
   std::optional<double> stored_count_;
   SharedData data_;
-  DataFacts facts_;  ///< about the data of all candidates
+  DataFacts facts_;  ///< public properties of the data of all candidates
   TuningIdentity identity_;
   int at_once_ = 1;
 };
