@@ -106,9 +106,9 @@ inline std::uint64_t release_count(const AccountantFlags& flags) {
   return allocates(flags) ? needed(flags.epochs, "--epochs") : needed(flags.steps, "--steps");
 }
 
-/// Returns the names of the missing flags: those without which the flags do not describe a noisy
-/// sum (sampling and noise) and the number of steps. unknown: flag whose value the command will
-/// compute, so that it does not count as missing; "" if none.
+/// Returns the names of the flags that are missing to describe the noisy sum of a step (its
+/// sampling and noise) and the number of steps. unknown: flag whose value the command will compute,
+/// so that it does not count as missing; "" if none.
 std::vector<std::string> missing_release_flags(const AccountantFlags& flags,
                                                const std::string& unknown = "");
 
@@ -127,8 +127,8 @@ std::vector<privacy::Release> described_releases(const AccountantFlags& flags);
 /// search for the best order.
 std::vector<double> orders_of(const AccountantFlags& flags);
 
-/// Returns the composition of these releases, for which an accountant computes epsilon, with the
-/// neighbouring relation that --neighbours states.
+/// Returns the input of an accountant: `releases`, with the neighbouring relation of --neighbours
+/// and the group size of --group.
 privacy::Composition composition_of(const AccountantFlags& flags,
                                     std::vector<privacy::Release> releases);
 

@@ -59,9 +59,9 @@ double common_delta(const std::vector<NamedCertificate>& all) {
   return all.front().stated.delta;
 }
 
-/// Returns a description of a run for the table: its method; the numbers from which its cost is
-/// computed, unless these are the listed releases alone (its epsilon and delta, its noisy row
-/// count, or its whole budget); and whether it is unfinished.
+/// Returns a text for the table that states how a run is counted: its method; then, unless its cost
+/// is computed from a fixed list of releases, what is used instead (its epsilon and delta, its
+/// noisy row count, or its whole budget); then whether it was refused or is unfinished.
 std::string counted_as(const NamedCertificate& c, const privacy::RunSpending& spending) {
   std::string how = c.text("method");
   if (std::holds_alternative<privacy::StatedRun>(spending.run))
@@ -117,7 +117,7 @@ privacy::RunSpending as_chosen(const privacy::RunSpending& spending,
 /// after looking at others (as_chosen). A run whose steps depend on its noisy number of examples
 /// was not fixed, so its entry of `chosen` is used. Random allocation has only a privacy loss
 /// distribution. If a run uses random allocation and another run has no such distribution, returns
-/// `chosen`.
+/// `chosen`. group: maximum number of rows of a unit of privacy.
 std::vector<privacy::RunSpending> as_fixed_ahead(const std::vector<privacy::RunSpending>& spendings,
                                                  const std::vector<privacy::RunSpending>& chosen,
                                                  std::uint64_t group) {
@@ -136,9 +136,10 @@ std::vector<privacy::RunSpending> as_fixed_ahead(const std::vector<privacy::RunS
 }  // namespace
 
 JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional<double> delta) {
-  // There are two bounds: the sum of the runs' epsilons, and the odometer's epsilon. Which one is
-  // returned must not depend on released values, because the smaller of the two holds only at the
-  // sum of their deltas (privacy/README.md, "Several runs").
+  // There are two bounds: the sum of the runs' epsilons, and the odometer's epsilon. If released
+  // values decided which of them is returned, the result would be a bound only at the sum of both
+  // bounds' deltas (privacy/README.md, "Several runs"). So the number of runs and their deltas
+  // decide.
   constexpr std::size_t kAddedUp = 2;  // for more runs, the odometer's epsilon is smaller
   const double deltas = sum_of(runs, &SpendingRun::delta);
   const bool all_certified =
@@ -149,7 +150,7 @@ JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional
   else
     for (const SpendingRun& run : runs)
       spent.delta = all_certified ? std::fmax(spent.delta, run.delta) : deltas;
-  // Runs with the same settings have the same certificate.
+  // Runs with the same settings have the same certificate, so each text is parsed only once.
   std::map<std::string, privacy::RunSpending> known;
   std::optional<NamedCertificate> first;
   bool took_another_course = false;  // a run was refused by its noisy row count, or lost its key
@@ -210,8 +211,9 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
   const double chosen = privacy::epsilon_as_chosen(chosen_spendings, joint_delta, group);
   const std::vector<privacy::RunSpending> fixed_spendings =
       as_fixed_ahead(spendings, chosen_spendings, group);
-  // The certificate of a refused run states the cost of its count, not the spending that was
-  // planned. It therefore has no plan that was fixed beforehand.
+  // The certificate of a refused run states the cost of its noisy number of examples, not the cost
+  // of the training that was planned. So no bound is computed for the case that all runs were fixed
+  // beforehand.
   const auto refused =
       std::ranges::find(all, "refused", [](const NamedCertificate& c) { return c.stated.status; });
   if (fixed_ahead && refused != all.end())

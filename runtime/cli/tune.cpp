@@ -122,8 +122,8 @@ void add_score_error(const Tune& tune, double spread, Answer& a) {
       a.rows.emplace_back("advice", "fewer candidates: these rows tell few of them apart");
     return;
   }
-  // The number of held-out rows is private. So the output states how many rows would suffice, and
-  // the errors for certain numbers of rows.
+  // The number of held-out rows is private. So the output states the number of rows from which on
+  // the error is at most half of `spread`, and the errors for 300 and 3,000 rows.
   const TunePlan& plan = tune.plan();
   double sigma = 0.0;
   if (const std::string& text = tune.spendings().front().certificate; !text.empty())

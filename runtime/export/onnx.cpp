@@ -147,7 +147,7 @@ class Graph {
 
 /// Returns the weights of a recurrent layer in ONNX's order of gates. The weights of each gate are
 /// one block of `block` numbers; block g of the result is block order[g] of the weights. first:
-/// first number of the weights.
+/// pointer to the first weight.
 std::vector<float> reordered(const float* first, std::size_t block, std::span<const int> order) {
   std::vector<float> out;
   out.reserve(block * order.size());
@@ -321,8 +321,9 @@ class Layers {
     }
   }
 
-  /// Makes one table with a row for each word id: trained rows first, then the fixed embedding, or
-  /// zeros.
+  /// Adds one table with a row for each word id, and nodes that look up the rows of a text's words.
+  /// The rows that were trained come first. The other rows are those of the fixed embedding, or
+  /// zeros if there is none.
   void apply(const Embedding& e) {
     const auto rows = static_cast<std::size_t>(m_.coder->vocabulary.rows());
     const auto columns = static_cast<std::size_t>(now_->out.channels);

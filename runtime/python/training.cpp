@@ -30,9 +30,9 @@ namespace nb = nanobind;
 namespace cudp::python {
 namespace {
 
-/// Callbacks with which Python trains a run in its own process. A Python signal handler may stop
-/// the training; it is called at most once in 50 ms. Each line of metrics is passed to a Python
-/// function.
+/// Callbacks with which Python trains a run in its own process. They call pending Python signal
+/// handlers, at most once in 50 ms, and pass each line of metrics to a Python function. If a
+/// handler or that function raises an exception, the training stops.
 class PythonCaller final : public RunCaller {
  public:
   /// Makes the callbacks. on_row: Python function that is called with each public line of metrics,

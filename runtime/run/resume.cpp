@@ -163,8 +163,9 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   auto restored = std::make_unique<Run>(stored.folder, key.key(), reporter, caller);
   Run& run = *restored;
   // With the same key, check_same_run() has found that the rows are those that the run began with.
-  // If the engine reads the rows once more, their code is computed and compared again below. With a
-  // new key, the code is computed here, before steps are charged again.
+  // If the engine reads the rows once more, their authentication code is computed and compared
+  // again below. With a new key, the authentication code is computed here, before steps are charged
+  // again.
   const bool tagged_later = same_key && is_tagged_after_begin(prepared);
   if (!tagged_later)
     run.data_tag = same_key ? stored.checkpoint.data : data_tag_of(prepared, key.key());

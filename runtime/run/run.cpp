@@ -217,9 +217,9 @@ void Run::describe() const {
                     size.unit_rows > 1 ? "units" : "rows", held.epsilon, held.delta,
                     std::max(held.epsilon, method.epsilon())));
   if (const std::string whose = row_privacy_line(e, method); !whose.empty()) reporter_.info(whose);
-  // Costs of the plan. If the key was lost, they are left out, because the run's cost is then
-  // another one. The cost of a private row count takes another calibration, so it is computed only
-  // if it is printed on stderr.
+  // Messages about what the unit of privacy and a private row count cost. If the key was lost, they
+  // are left out, because the run then costs more than its plan. size_cost_line() calibrates the
+  // noise once more, so it is called only if its message is printed on stderr.
   if (!training->ledger().has_fresh_key())
     for (const std::string& cost :
          {unit_cost_line(e, method),

@@ -24,7 +24,8 @@ Value entry_value(const toml::node& node, const std::string& place) {
 }
 
 /// Throws InputError if a settings file or a preset sets a path to which all runs of the sweep
-/// would write. (The same setting as a flag is an error of swept_option().)
+/// would write. (A sweep has no flags for such paths: swept_option() returns null for these
+/// settings.)
 void check_shared_files(const TrainConfig& config) {
   for (const char* const key : {"metrics-file", "tensorboard"}) {
     const auto value = find_option(key)->get(config);

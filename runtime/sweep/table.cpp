@@ -62,7 +62,7 @@ std::optional<double> largest(const SweptCell& cell, double RunResult::*member) 
 std::string runs_text(const SweptCell& cell) {
   const auto runs = [](std::size_t n) { return fmt::format("{} run{}", n, n == 1 ? "" : "s"); };
   const std::size_t all = cell.runs.size(), done = finished(cell);
-  std::map<std::string, std::size_t> others;  // by status
+  std::map<std::string, std::size_t> others;  // number of runs by status
   for (const SweptRun& run : cell.runs)
     if (!run.result) ++others[run.status];
   if (others.empty()) return runs(all);
@@ -239,7 +239,8 @@ bool draw_sweep(const SweepTable& table, const std::filesystem::path& picture, u
   const std::vector<SweptFigure> figures = figures_of(table);
   if (figures.empty() || table.keys.empty()) return false;
   const SweptFigure& figure = figures.front();
-  // The axis is the first setting whose values are all numbers; without one, the first setting.
+  // The axis is the first setting whose values are all numbers; if there is none, the first
+  // setting.
   std::size_t axis = table.keys.size();
   for (std::size_t k = 0; k < table.keys.size() && axis == table.keys.size(); ++k)
     if (std::ranges::all_of(table.cells, [&](const SweptCell& c) {
@@ -249,7 +250,7 @@ bool draw_sweep(const SweepTable& table, const std::filesystem::path& picture, u
   const bool numbers = axis < table.keys.size();
   if (!numbers) axis = 0;
   std::vector<std::string> ticks;
-  std::map<std::string, std::string> series;  // by the other settings
+  std::map<std::string, std::string> series;  // points, by the values of the other settings
   std::vector<std::string> order;
   double low = INFINITY, high = 0.0;
   bool any = false;

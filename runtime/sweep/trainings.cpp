@@ -33,7 +33,7 @@ using PlanJson = nlohmann::ordered_json;
 constexpr int kJobsOfDevice = 8;
 
 PlanJson to_json(const PlannedSpending& s) {
-  // JSON has no infinity.
+  // JSON has no infinity; null stands for it.
   return {{"epsilon", std::isfinite(s.epsilon) ? PlanJson(s.epsilon) : PlanJson()},
           {"delta", s.delta},
           {"certificate", s.certificate},
@@ -101,11 +101,11 @@ std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
   Reporter silent(Reporter::Silent{});
   for (const TrainConfig& asked : configs) {
     const std::shared_ptr<LoadedData> loaded = data.of(asked);
-    // The first run's warnings and notes stand for those of all.
+    // Reports the warnings and notes of the first training only; they stand for those of all.
     Experiment e = prepare(data.with_shared_data(asked, true), all.empty() ? reporter : silent, "",
                            asked.of<KeysInUse>().split_key);
-    // Moves the data back even if the budget is too small: a tuning then plans again, with a larger
-    // one.
+    // Moves the data back even if an error is thrown because the budget is too small: a tuning then
+    // plans again with a larger budget.
     const TakesBack back(loaded.get(), e);
     std::string tag;
     if (const auto& key = asked.of<KeysInUse>().key)

@@ -75,7 +75,7 @@ class SharedData {
                                     Reporter& reporter) const;
 
  private:
-  std::map<std::string, std::shared_ptr<LoadedData>> loaded_;  ///< by loading_key
+  std::map<std::string, std::shared_ptr<LoadedData>> loaded_;  ///< by loading_key()
   std::unique_ptr<SharedBounds> bounds_;                       ///< null if another store is in use
 };
 
@@ -132,11 +132,11 @@ struct EndOfTrainings {
   std::string message;     ///< error message of that training
 };
 
-/// Makes trainings in child processes, at most `at_once` at the same time. numbers: the trainings,
-/// by the numbers that the functions of `work` take. After a signal or a failure, starts no more
-/// trainings, and stops those in progress with a checkpoint. end: handles signals before the first
-/// child starts and after the last one has ended. In between it is destroyed, because no thread may
-/// exist when processes are forked.
+/// Makes trainings in child processes, at most `at_once` at the same time. numbers: one number for
+/// each training, which is passed to the functions of `work`. After a signal or a failure, starts
+/// no more trainings, and stops those in progress with a checkpoint. end: handles signals before
+/// the first child starts and after the last one has ended. In between it is destroyed, because no
+/// thread may exist when processes are forked.
 EndOfTrainings train_all(const std::vector<std::size_t>& numbers, int at_once,
                          const ChildWork& work, std::optional<EndOnSignal>& end);
 

@@ -241,7 +241,9 @@ void add_default_grid(const TrainConfig& base, bool is_table, TuneSettings& sett
     throw InputError("--method " + base.method +
                      ": expected a list of values of a setting (--clip 0.1,1), since there is no "
                      "default grid for this method, found none");
-  // The rule for tables chooses the learning rate for each clipping norm.
+  // If the learning rate of a linear model of a table is left open, choose_for_table() computes it
+  // for each clipping norm. So the grid varies the clipping norm and the schedule, not the learning
+  // rate.
   if (is_table && std::ranges::find(open, "lr") != open.end() && has_clip) {
     settings.lists["clip"] = multiples(0.5, {0.2, 1.0, 4.0});
     if (!settings.lists.contains("schedule"))

@@ -246,7 +246,8 @@ void Tune::prepare() {
   // Shows the notes on the tuning only. plan_candidates() shows none, because notes on single
   // trainings would be shown for trainings that are not released.
   for (const std::string& note : settings_.notes) reporter_.info(note);
-  // Before the number of examples is known, this checks that some number allows a plan.
+  // If the number of examples has not been released yet, this call checks that a plan is possible
+  // for some number.
   const std::string tag = plan_candidates();
   if (stored_ && tag != data_tag_)
     throw InputError(folder_.string() +
@@ -299,7 +300,8 @@ std::vector<SweepCell> Tune::candidates_with(const privacy::SelectionBudget& bud
 }
 
 void Tune::calibrate() {
-  // A candidate may need more than the first budget that is tried.
+  // calibrate_selection() tries several budgets. If one is too small for a candidate, `plan`
+  // returns an empty list; the error is thrown only if no budget fits.
   std::optional<BudgetError> too_small;
   const auto plan = [&](double epsilon, double delta) -> std::vector<privacy::RunSpending> {
     candidates_ = candidates_with({.epsilon = epsilon, .delta = delta, .whole = {}});
@@ -488,7 +490,8 @@ void Tune::check_keys(std::uint64_t number) const {
     if (!fs::exists(certificate, none) ||
         !verify::read_stated_numbers(read_file(certificate)).lost_a_key())
       continue;
-    // The training is not named: its number shows how many trainings there are at least.
+    // The message does not name the training, because its number would be a lower bound on the
+    // number of trainings, which is secret.
     throw BudgetError(folder_.string() +
                       ": expected trainings that each kept the key that the tuning drew, found one "
                       "that continued with another; all of the tuning's budget counts as spent, "
