@@ -86,10 +86,10 @@ void unused(const std::string& with, const char* flag, const std::optional<T>& v
 /// each other.
 void fill_in_training(AccountantFlags& flags, const std::string& unknown = "");
 
-/// Throws InputError with a list of the flags in `missing` if there are two or more, or if the
-/// number of steps is among them (there are two ways to give it, which the message names).
-/// Otherwise does nothing, because the error for a single missing flag is thrown where its value is
-/// used. command: name of the command.
+/// Throws InputError, with a list of the flags in `missing`, if there are two or more. Also throws
+/// InputError if only the number of steps is missing; the message names the two ways to give it.
+/// Does nothing if a single other flag is missing, because the error is then thrown where its value
+/// is used. command: name of the command.
 void refuse_missing(const std::string& command, const std::vector<std::string>& missing);
 
 /// Returns whether the flags describe random allocation (--sampling allocation), where each example

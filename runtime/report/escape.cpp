@@ -116,7 +116,7 @@ std::string markdown(std::string_view text) {
     else
       escaped += c;
   }
-  // "1." at the start of a line begins a list.
+  // "1." or "1)" at the start of a line would begin a list, so the "." or ")" is escaped.
   const std::size_t digits = line.find_first_not_of("0123456789");
   const bool ends = digits + 1 == line.size() || line.compare(digits + 1, 1, " ") == 0;
   if (digits != 0 && digits != std::string::npos && (line[digits] == '.' || line[digits] == ')') &&

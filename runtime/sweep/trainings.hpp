@@ -45,10 +45,9 @@ struct DataFacts {
 /// tuning share: those in this process and in its child processes.
 class SharedData {
  public:
-  /// Makes the results (bounds) that an accountant computes in this process, or in a process that
-  /// it forks, known to all of these processes while this object exists (SharedBounds). Does
-  /// nothing if there is a store of bounds already. Requires that no other thread uses an
-  /// accountant while the constructor or the destructor runs.
+  /// While this object exists, this process and the processes that it forks share the bounds that
+  /// their accountants compute (SharedBounds). Does nothing if there is a store of bounds already.
+  /// Requires that no other thread uses an accountant while the constructor or the destructor runs.
   SharedData();
   ~SharedData();
   SharedData(const SharedData&) = delete;
