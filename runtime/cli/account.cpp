@@ -84,8 +84,8 @@ std::vector<Release> releases_of(const AccountFlags& o) {
   return read_phases(*o.phases);
 }
 
-/// Computes the output of `cudp account --accountant gdp`: the estimate from the central limit
-/// theorem, marked as an estimate.
+/// Computes the output of `cudp account --accountant gdp`: an estimate of epsilon or delta by the
+/// central limit theorem. The output states that it is not an upper bound.
 Answer gaussian_dp_estimate(const AccountFlags& o, const std::vector<Release>& releases) {
   unused("--accountant gdp", "--groups", o.groups, "--curve", o.curve, "--interval", o.interval);
   if (o.neighbours != privacy::NeighbouringRelation::add_or_remove)
@@ -116,14 +116,15 @@ nlohmann::ordered_json epsilons_of(const privacy::PrivacyBound& b) {
           {"epsilon_lower", b.epsilon_lower}};
 }
 
-/// Computes the output of `cudp account` that is a bound: epsilon at --delta, or delta at
-/// --epsilon.
+/// Computes the output of `cudp account` with an accountant that gives upper bounds (all but gdp):
+/// epsilon at --delta, or delta at --epsilon.
 Answer bound_of(const AccountFlags& o, const privacy::Composition& composition,
                 const privacy::AccountantOptions& options) {
   privacy::Accountant accountant(composition, options);
   privacy::PrivacyBound found =
       o.delta ? accountant.epsilon(*o.delta) : accountant.delta(*o.epsilon);
-  // Several uses are bounded by parts of an epoch, whose lower bound is not theirs.
+  // With several uses per epoch, the bound is that of other releases, which cost at least as much
+  // (described_releases()). Their lower bounds do not hold for the actual releases.
   if (uses_of(o) > 1) found.epsilon_lower = found.delta_lower = 0.0;
   Answer a;
   const auto row = [&](const char* name, std::string text) {

@@ -78,10 +78,10 @@ std::string name_of(privacy::NeighbouringRelation relation) {
 
 namespace {
 
-/// Throws InputError if two flags contradict each other, because one follows from others that are
-/// given too: --q from --examples and --batch, --steps from --epochs, etc. unknown: name, without
-/// dashes, of the quantity that the command computes (--solve). It must not follow from the flags
-/// either: with --solve steps, --epochs is an error.
+/// Throws InputError if the user gave a flag whose value follows from other flags that were given:
+/// --q from --examples and --batch, --steps from --epochs, etc. unknown: name, without dashes, of
+/// the quantity that the command computes (--solve). Also throws if the given flags determine that
+/// quantity: with --solve steps, --epochs is an error.
 void check_no_contradiction(const AccountantFlags& o, const std::string& unknown) {
   const bool fixed = o.sampling == "fixed";
   const std::string with = fixed ? "--examples" : "--examples and --batch";

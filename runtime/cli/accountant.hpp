@@ -86,10 +86,10 @@ void unused(const std::string& with, const char* flag, const std::optional<T>& v
 /// each other.
 void fill_in_training(AccountantFlags& flags, const std::string& unknown = "");
 
-/// Throws InputError with a list of the flags in `missing` if there are two or more, or if the
-/// number of steps is among them (there are two ways to give it, which the message names).
-/// Otherwise does nothing, because the error for a single missing flag is thrown where its value is
-/// used. command: name of the command.
+/// Throws InputError, with a list of the flags in `missing`, if there are two or more. Also throws
+/// InputError if only the number of steps is missing; the message names the two ways to give it.
+/// Does nothing if a single other flag is missing, because the error is then thrown where its value
+/// is used. command: name of the command.
 void refuse_missing(const std::string& command, const std::vector<std::string>& missing);
 
 /// Returns whether the flags describe random allocation (--sampling allocation), where each example
@@ -106,9 +106,9 @@ inline std::uint64_t release_count(const AccountantFlags& flags) {
   return allocates(flags) ? needed(flags.epochs, "--epochs") : needed(flags.steps, "--steps");
 }
 
-/// Returns the names of the missing flags: those without which the flags do not describe a noisy
-/// sum (sampling and noise) and the number of steps. unknown: flag whose value the command will
-/// compute, so that it does not count as missing; "" if none.
+/// Returns the names of the flags that are missing to describe the noisy sum of a step (its
+/// sampling and noise) and the number of steps. unknown: flag whose value the command will compute,
+/// so that it does not count as missing; "" if none.
 std::vector<std::string> missing_release_flags(const AccountantFlags& flags,
                                                const std::string& unknown = "");
 
@@ -120,15 +120,15 @@ privacy::Mechanism mechanism_of(const AccountantFlags& flags, const std::string&
 
 /// Returns the releases that the flags describe, as mechanisms with their numbers of repetitions:
 /// the mechanism of one step, repeated for all steps. With random allocation and --uses, returns
-/// releases that cost at least as much privacy.
+/// other releases instead, which cost at least as much privacy (privacy::pld::allocated_uses()).
 std::vector<privacy::Release> described_releases(const AccountantFlags& flags);
 
 /// Returns the orders of Renyi divergence that --orders lists; empty if the accountant should
 /// search for the best order.
 std::vector<double> orders_of(const AccountantFlags& flags);
 
-/// Returns the composition of these releases, for which an accountant computes epsilon, with the
-/// neighbouring relation that --neighbours states.
+/// Returns the input of an accountant: `releases`, with the neighbouring relation of --neighbours
+/// and the group size of --group.
 privacy::Composition composition_of(const AccountantFlags& flags,
                                     std::vector<privacy::Release> releases);
 

@@ -63,7 +63,7 @@ struct Command {
 void check_names(const TrainConfig& config);
 
 /// Adds a subcommand to the command-line parser `app`. If the user gives this subcommand, parsing
-/// sets the functions of `body`, which execute and check it.
+/// sets the functions of `body`, which execute the subcommand and check its values.
 void add_command(CLI::App& app, CommandBody& body, Command command);
 
 /// Converts the options of a command from `config` to a struct of type Flags. Its base class Base

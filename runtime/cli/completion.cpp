@@ -34,7 +34,7 @@ struct Flag {
   bool is_open = true;             ///< whether other values are allowed, such as a file
 };
 
-/// A command with its flags, as far as a shell's completion or the manual page shows them.
+/// Description of a command and its flags, for a shell's completion and for the manual page.
 struct Described {
   std::string name;
   std::string help;

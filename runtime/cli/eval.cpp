@@ -185,7 +185,8 @@ int evaluate(const TrainConfig& config) {
   ScoringRequest request = scoring_request(config);
   if (request.data.dataset.empty()) request.data.dataset = request.data.test_path;
   if (request.data.dataset.empty()) {
-    // The model stores only the name of a table or folder, not its path.
+    // The model stores only the name of a table or folder, not its path, so the user must give the
+    // path.
     if (!is_named_dataset(model.dataset))
       throw InputError("eval " + flags.run_dir +
                        ": give --dataset, the rows to score; the model "

@@ -78,8 +78,9 @@ class HeldOutput {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
-/// Computes the predictions of all rows and writes them to `out`; the caller then publishes `out`.
-/// Returns the number of predictions.
+/// Computes the predictions of all rows and writes them to `out`. The caller must then call
+/// out.publish(), which prints the output or moves the file to its path. Returns the number of
+/// predictions.
 template <class Output>
 std::uint64_t write_all(Scorer& scorer, PredictionWriter& writer, Output& out) {
   std::uint64_t rows = 0;

@@ -101,7 +101,8 @@ void draw_group_curve(const std::vector<GroupRow>& rows, double delta,
   lines.add("this accountant", kTight, tight);
   lines.add("Vadhan's lemma", kLoose, vadhan);
   lines.add("k times epsilon of one", kEstimate, linear);
-  // The lemma's values are larger by powers of ten, and would flatten the others on a plain axis.
+  // The axis is logarithmic if all values are positive: the values of Vadhan's lemma are larger by
+  // powers of ten, and would flatten the other curves on a linear axis.
   lines.draw("Privacy of groups",
              fmt::format("set xlabel 'group size k [examples or units]'\nset ylabel 'epsilon at "
                          "delta = {:g}'\nset xrange [1:{}]\n{}",

@@ -20,7 +20,9 @@ namespace {
 [[noreturn]] void start_reproduce(const std::vector<std::string>& words) {
   std::error_code unknown;
   const fs::path cudp = fs::read_symlink("/proc/self/exe", unknown);
-  // Without /proc the folder is unknown; a program of the working directory is not the one meant.
+  // /proc/self/exe gives the folder of this program. If it cannot be read, the function does not
+  // look for cudp-reproduce in the working directory, because a file of that name there may be a
+  // different program.
   if (unknown)
     throw InputError("reproduce: expected /proc/self/exe, which names the folder of cudp, found " +
                      unknown.message() + "; start cudp-reproduce itself");

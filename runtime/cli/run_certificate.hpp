@@ -41,29 +41,30 @@ struct SpendingRun {
 /// this delta.
 JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional<double> delta);
 
-// Answers of `cudp account` about runs. They throw InputError. run: as `place` in
-// read_run_certificate.
+// Functions that compute the answers of `cudp account` about runs. run: path of a run's folder, of
+// its folder release/, or of a privacy.json. They throw InputError like read_run_certificate().
 
 /// Explains a run's certificate in sentences: what it guarantees and what that means, the training
 /// method, the noisy values that were released, and what is not guaranteed. run: path of the run.
 Answer explained(const std::string& run);
 
 /// Compares a run's epsilon with the epsilon that it would have with other settings. run: path of
-/// the run. changes: one row of the output for each: "KEY=VALUE" with KEY epochs, steps, batch,
-/// sigma, epsilon (to which the noise is calibrated) or delta; several changes for one row are
-/// joined by "+". If the batch changes, the number of epochs is kept. Trains nothing and reads no
-/// data. Throws InputError if the run's releases do not follow from these numbers alone; also
-/// throws std::invalid_argument or std::domain_error if the accountant cannot compute an epsilon.
+/// the run. changes: one text for each row of the output: "KEY=VALUE", or several of these joined
+/// by "+". KEY is epochs, steps, batch, sigma, epsilon (the noise is then calibrated to it) or
+/// delta. If the batch changes, the number of epochs is kept. Trains nothing and reads no data.
+/// Throws InputError if the run's releases do not follow from these numbers alone; also throws
+/// std::invalid_argument or std::domain_error if the accountant cannot compute an epsilon.
 Answer what_if(const std::string& run, const std::vector<std::string>& changes);
 
-/// Computes the epsilon that several runs on the same data have together, in two ways: if settings
-/// were chosen by looking at earlier runs, and if all were fixed beforehand
-/// (privacy/several_runs.hpp). The first is the answer, or the second and smaller one if the user
-/// states that no setting was chosen by looking at a run (fixed_ahead). For unfinished runs, uses
-/// the planned cost. delta: delta of all runs together; if not given, the delta that all
-/// certificates state. Throws InputError if the certificates have different neighbouring relations,
-/// or if a run is given twice; also throws std::invalid_argument or std::domain_error if the
-/// accountant cannot compute an epsilon.
+/// Computes the epsilon that several runs on the same data have together, in two ways
+/// (privacy/several_runs.hpp): for settings that may have been chosen by looking at earlier runs,
+/// and for settings that were all fixed beforehand. The output has both. Its main epsilon is the
+/// first one or, if fixed_ahead is set, the second one, which is never larger. fixed_ahead: the
+/// user states that no setting was chosen by looking at a run. For unfinished runs, uses the
+/// planned cost. delta: delta of all runs together; if not given, the delta that all certificates
+/// state. Throws InputError if the certificates have different neighbouring relations, or if a run
+/// is given twice; also throws std::invalid_argument or std::domain_error if the accountant cannot
+/// compute an epsilon.
 Answer several_runs(const std::vector<std::string>& runs, std::optional<double> delta,
                     bool fixed_ahead);
 

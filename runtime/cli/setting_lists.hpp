@@ -65,7 +65,8 @@ struct ContinuedFolder {
 /// file's content and name. The file is the one stored in the folder `resume` or, if no folder is
 /// to be resumed (resume is ""), `file`. has_lists: whether the command line has settings of `cudp
 /// train`. own: the command's own options on the command line. Throws InputError if the file cannot
-/// be read, or if the command line changes what must stay the same in a resumed run.
+/// be read. Also throws InputError if a folder is to be resumed and the command line has settings
+/// of `cudp train`, or own options that are not in folder.with.
 void add_request_file(
     const ContinuedFolder& folder, const std::string& file, const std::string& resume,
     bool has_lists, const Settings& own,

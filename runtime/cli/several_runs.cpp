@@ -28,7 +28,7 @@ void hold_same_neighbours(const NamedCertificate& first, const NamedCertificate&
                        ", " + (expected.empty() ? "none" : "'" + expected + "'") + ", found " +
                        (found.empty() ? "none" : "'" + found + "'"));
   };
-  // The unit comes first, because the user can change it.
+  // Compares the unit first, because the user can change it.
   expect("unit", first.stated.unit, c.stated.unit);
   expect("max_rows", std::to_string(first.stated.max_rows), std::to_string(c.stated.max_rows));
   expect("neighbouring_relation", first.text("neighbouring_relation"),
@@ -59,8 +59,9 @@ double common_delta(const std::vector<NamedCertificate>& all) {
   return all.front().stated.delta;
 }
 
-/// Returns a description of a run for the table: its method; by what its cost is counted if not by
-/// the listed releases (its epsilon and delta, or its whole budget); and whether it is unfinished.
+/// Returns a text for the table that states how a run is counted: its method; then, unless its cost
+/// is computed from a fixed list of releases, what is used instead (its epsilon and delta, its
+/// noisy row count, or its whole budget); then whether it was refused or is unfinished.
 std::string counted_as(const NamedCertificate& c, const privacy::RunSpending& spending) {
   std::string how = c.text("method");
   if (std::holds_alternative<privacy::StatedRun>(spending.run))
@@ -115,7 +116,8 @@ privacy::RunSpending as_chosen(const privacy::RunSpending& spending,
 /// started. spendings: costs from the certificates. chosen: costs for the case that each was chosen
 /// after looking at others (as_chosen). A run whose steps depend on its noisy number of examples
 /// was not fixed, so its entry of `chosen` is used. Random allocation has only a privacy loss
-/// distribution; if it occurs and another run has none, `chosen` is returned.
+/// distribution. If a run uses random allocation and another run has no such distribution, returns
+/// `chosen`. group: maximum number of rows of a unit of privacy.
 std::vector<privacy::RunSpending> as_fixed_ahead(const std::vector<privacy::RunSpending>& spendings,
                                                  const std::vector<privacy::RunSpending>& chosen,
                                                  std::uint64_t group) {
@@ -134,8 +136,10 @@ std::vector<privacy::RunSpending> as_fixed_ahead(const std::vector<privacy::RunS
 }  // namespace
 
 JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional<double> delta) {
-  // Which of the two bounds counts must not follow from what was released: the smaller one of both
-  // holds at the sum of their deltas only (privacy/README.md, "Several runs").
+  // There are two bounds: the sum of the runs' epsilons, and the odometer's epsilon. If released
+  // values decided which of them is returned, the result would be a bound only at the sum of both
+  // bounds' deltas (privacy/README.md, "Several runs"). So the number of runs and their deltas
+  // decide.
   constexpr std::size_t kAddedUp = 2;  // for more runs, the odometer's epsilon is smaller
   const double deltas = sum_of(runs, &SpendingRun::delta);
   const bool all_certified =
@@ -146,7 +150,7 @@ JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional
   else
     for (const SpendingRun& run : runs)
       spent.delta = all_certified ? std::fmax(spent.delta, run.delta) : deltas;
-  // Runs with the same settings have the same certificate.
+  // Runs with the same settings have the same certificate, so each text is parsed only once.
   std::map<std::string, privacy::RunSpending> known;
   std::optional<NamedCertificate> first;
   bool took_another_course = false;  // a run was refused by its noisy row count, or lost its key
@@ -180,8 +184,8 @@ JointSpending joint_spending(const std::vector<SpendingRun>& runs, std::optional
     return spent;
   } catch (const std::domain_error&) {  // the runs' deltas take too much of the total
   }
-  // The promises can always be added. If it follows from releases that they are, their delta is in
-  // addition to the odometer's.
+  // The sum of the runs' epsilons is always a bound, at the sum of their deltas. If released values
+  // decided that this bound is used (took_another_course), the odometer's delta is added.
   const double added = took_another_course ? deltas + spent.delta : deltas;
   if (!delta) spent.delta = std::fmax(spent.delta, added);
   if (added <= spent.delta) spent.epsilon = promised;
@@ -207,8 +211,9 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
   const double chosen = privacy::epsilon_as_chosen(chosen_spendings, joint_delta, group);
   const std::vector<privacy::RunSpending> fixed_spendings =
       as_fixed_ahead(spendings, chosen_spendings, group);
-  // The certificate of a refused run states the cost of its count, not the spending that was
-  // planned. It therefore has no plan that was fixed beforehand.
+  // The certificate of a refused run states the cost of its noisy number of examples, not the cost
+  // of the training that was planned. So no bound is computed for the case that all runs were fixed
+  // beforehand.
   const auto refused =
       std::ranges::find(all, "refused", [](const NamedCertificate& c) { return c.stated.status; });
   if (fixed_ahead && refused != all.end())

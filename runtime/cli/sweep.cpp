@@ -144,7 +144,7 @@ int run_sweep(GivenSweep given, const CommandFlags& own) {
     try {
       sweep.run(end);
     } catch (const Error& e) {
-      // The table of the runs that are finished, if there is a folder.
+      // Writes the table of the runs that are finished, if there is a folder.
       if (!sweep.folder().empty()) sweep.write(sweep.table());
       ignore_signals();  // The exit code is decided.
       throw;

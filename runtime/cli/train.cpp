@@ -214,7 +214,8 @@ int run_training(const Settings& given, LogForm form, ReleaseObserver* release_o
     ignore_signals();  // The run is complete, and its exit code says so.
     return code;
   } catch (const Error& e) {
-    // After an interruption the other ranks still wait for a command.
+    // After an interruption the other ranks are still waiting for a command, so they are sent the
+    // command to stop. After any other error they are aborted.
     if (e.code() == Exit::again)
       announce(ranks, {.kind = RankCommand::Kind::stop});
     else

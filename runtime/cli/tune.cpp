@@ -123,15 +123,17 @@ void add_score_error(const Tune& tune, double spread, Answer& a) {
       a.rows.emplace_back("advice", "fewer candidates: these rows tell few of them apart");
     return;
   }
-  // The number of rows is private, so the plan is stated for numbers that would suffice.
+  // The number of held-out rows is private. So the output states the number of rows from which on
+  // the error is at most half of `spread`, and the errors for 300 and 3,000 rows.
   const TunePlan& plan = tune.plan();
   double sigma = 0.0;
   if (const std::string& text = tune.spendings().front().certificate; !text.empty())
     if (const auto held = verify::read_stated_numbers(text).holdout) sigma = held->sigma;
   if (sigma == 0.0)
     sigma = plan_holdout(0.5, plan.budget.epsilon, plan.budget.delta, false, 0.0, 1).sigma;
-  // Accuracy of two classes is a sum of two cells over a sum of four: error of noise, at most
-  // sigma sqrt(2) / n, besides 1 / (2 sqrt(n)) of the rows.
+  // Standard error of the accuracy of two classes on n held-out rows. The accuracy is the sum of
+  // two noisy cells of the confusion matrix, divided by the sum of all four. The noise adds an
+  // error of at most sigma sqrt(2) / n, the random choice of the rows at most 1 / (2 sqrt(n)).
   const double noise = sigma * std::sqrt(2.0);
   const auto error_of = [&](double n) { return std::hypot(noise / n, 0.5 / std::sqrt(n)); };
   double enough = 1.0;

@@ -24,7 +24,7 @@ namespace {
 constexpr std::int64_t kIrVersion = 8;
 constexpr std::int64_t kOpset = 17;
 
-// TensorProto.DataType
+// Values of the enumeration TensorProto.DataType.
 constexpr int kFloat = 1, kUint8 = 2, kInt32 = 6, kInt64 = 7, kDouble = 11;
 
 using Dims = std::vector<std::int64_t>;
@@ -36,7 +36,8 @@ struct Attribute {
 };
 
 ProtoMessage proto(const Attribute& a) {
-  // AttributeProto: name 1, f 2, i 3, s 4, ints 8, type 20 (FLOAT 1, INT 2, STRING 3, INTS 7).
+  // Field numbers of AttributeProto: name 1, f 2, i 3, s 4, ints 8, type 20. Values of the type:
+  // FLOAT 1, INT 2, STRING 3, INTS 7.
   ProtoMessage m;
   m.text(1, a.name);
   if (const auto* i = std::get_if<std::int64_t>(&a.value)) {
@@ -55,8 +56,8 @@ ProtoMessage proto(const Attribute& a) {
   return m;
 }
 
-/// An ONNX graph under construction: nodes and constants, in the order in which they are added. The
-/// functions that add one return the name of its value, which is numbered.
+/// An ONNX graph under construction: nodes and constants, in the order in which they are added. A
+/// function that adds a node or a constant returns the name of its value.
 class Graph {
  public:
   /// Adds a node of this operator type. inputs: names of values. chosen: index of the only output
@@ -146,7 +147,7 @@ class Graph {
 
 /// Returns the weights of a recurrent layer in ONNX's order of gates. The weights of each gate are
 /// one block of `block` numbers; block g of the result is block order[g] of the weights. first:
-/// first number of the weights.
+/// pointer to the first weight.
 std::vector<float> reordered(const float* first, std::size_t block, std::span<const int> order) {
   std::vector<float> out;
   out.reserve(block * order.size());
@@ -320,8 +321,9 @@ class Layers {
     }
   }
 
-  /// Makes one table with a row for each word id: trained rows first, then the fixed embedding, or
-  /// zeros.
+  /// Adds one table with a row for each word id, and nodes that look up the rows of a text's words.
+  /// The rows that were trained come first. The other rows are those of the fixed embedding, or
+  /// zeros if there is none.
   void apply(const Embedding& e) {
     const auto rows = static_cast<std::size_t>(m_.coder->vocabulary.rows());
     const auto columns = static_cast<std::size_t>(now_->out.channels);
@@ -490,8 +492,8 @@ std::string onnx_model(const ReleasedModel& model, const ExportNote& note,
   add_outputs(graph, model, layers.logits());
   graph.finish(model.network.spec.name);
 
-  // ModelProto: ir_version 1, producer_name 2, producer_version 3, doc_string 6, graph 7,
-  // opset_import 8, metadata_props 14.
+  // Field numbers of ModelProto: ir_version 1, producer_name 2, producer_version 3, doc_string 6,
+  // graph 7, opset_import 8, metadata_props 14.
   ProtoMessage m, opset;
   m.integer(1, kIrVersion);
   m.text(2, "cudp");

@@ -188,8 +188,8 @@ std::string base64_lines(const std::vector<float>& values) {
 }
 
 /// Returns JSON as a raw Python string literal in triple quotes, in ASCII. No text in the JSON can
-/// end the literal early: quotes inside a text are escaped, and there are never three quotes in a
-/// row that are not.
+/// end the literal early: quotes inside a text are escaped, and JSON never has three unescaped
+/// quotes in a row.
 std::string literal(const OrderedJson& j) {
   return "r\"\"\"\n" + j.dump(1, ' ', true, OrderedJson::error_handler_t::replace) + "\n\"\"\"";
 }

@@ -23,9 +23,9 @@ void create_budget(const std::string& path, double epsilon, double delta) {
   BudgetFile::create(path, epsilon, delta);
 }
 
-/// Returns a tuple for each training that was charged to a budget file: what it was charged, as a
-/// fraction of the budget's Renyi divergence and as a fraction of the part of delta that is
-/// reserved for the deltas of trainings; and the training's note.
+/// Returns a tuple for each training that was charged to a budget file. Its elements are the
+/// training's cost as a fraction of the budget's Renyi divergence, its cost as a fraction of the
+/// part of delta that is reserved for the deltas of trainings, and its note.
 nb::list runs_of(const privacy::RunFilter& filter) {
   const auto fraction = [](std::uint64_t units) { return static_cast<double>(units) * 0x1p-62; };
   nb::list runs;

@@ -50,7 +50,8 @@ struct Outputs {
 };
 
 /// Returns the path of a released model's file. place: path of a run's folder, of its folder
-/// release/, or of the file. Throws what find_released_model() and check_not_of_tuning() throw.
+/// release/, or of the file. Throws InputError if there is no model, or if the folder belongs to a
+/// training that `cudp tune` started.
 std::filesystem::path released_place(const std::string& place) {
   check_not_of_tuning(place);
   return find_released_model(place);

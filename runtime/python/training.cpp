@@ -30,9 +30,9 @@ namespace nb = nanobind;
 namespace cudp::python {
 namespace {
 
-/// Callbacks with which Python trains a run in its own process. A Python signal handler may stop
-/// the training; it is called at most once in 50 ms. Each line of metrics is passed to a Python
-/// function.
+/// Callbacks with which Python trains a run in its own process. They call pending Python signal
+/// handlers, at most once in 50 ms, and pass each line of metrics to a Python function. If a
+/// handler or that function raises an exception, the training stops.
 class PythonCaller final : public RunCaller {
  public:
   /// Makes the callbacks. on_row: Python function that is called with each public line of metrics,
@@ -136,7 +136,8 @@ std::shared_ptr<privacy::AccountantMemo> memo_of_process() {
   static std::shared_ptr<privacy::AccountantMemo> memo;
   static pid_t owner = 0;
   if (owner != ::getpid()) {
-    // The parent's is never destroyed here, because its lock may be held.
+    // The parent's cache is never destroyed in the child, because a thread of the parent may have
+    // held its lock.
     if (memo != nullptr) new std::shared_ptr<privacy::AccountantMemo>(std::move(memo));
     memo = memo_for_trainings();
     owner = ::getpid();
@@ -165,7 +166,7 @@ std::string train_run(nb::handle on_row, bool verbose, DrawPictures draw, const 
       failed = e.code() == Exit::again
                    ? std::make_exception_ptr(Error(in_python(e.what()), Exit::again))
                    : std::current_exception();
-    } catch (const std::domain_error& e) {  // a plan that no noise reaches
+    } catch (const std::domain_error& e) {  // no amount of noise meets the budget
       failed = std::make_exception_ptr(BudgetError(e.what()));
     } catch (...) {
       failed = std::current_exception();

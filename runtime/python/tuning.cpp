@@ -61,8 +61,8 @@ void add_value(const std::string& key, const Setting& setting, TuneRequest& requ
 }
 
 /// Returns the TOML text of a tuning, which `cudp tune FILE` reads, and checks its settings without
-/// reading data. given: settings with one value. grid: settings with a list of values. file:
-/// GRID.toml with further ones, or "".
+/// reading data. given: settings with one value. grid: settings with a list of values. file: path
+/// of a TOML file with further settings, or "".
 std::string tune_file(const nb::dict& given, const nb::dict& grid, const std::string& file) {
   TuneRequest request;
   const Settings settings = tuning_settings(given);

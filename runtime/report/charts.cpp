@@ -32,9 +32,9 @@ double price_of_delta(double order, double delta) {
   return std::log1p(-1.0 / order) - (std::log(delta) + std::log(order)) / (order - 1.0);
 }
 
-/// Returns a sentence that explains why the curve of epsilon begins so high, if its first value is
-/// more than a quarter of its last; otherwise "". price: result of price_of_delta(), if the bound
-/// is a Renyi bound.
+/// Returns a sentence that explains why the curve of epsilon does not start near 0, if its first
+/// value is more than a quarter of its last; otherwise "". price: result of price_of_delta(), if
+/// the bound is a Renyi bound.
 std::string why_it_starts_high(const RunFacts& f, std::optional<double> price) {
   const double first = f.rows.front().spent_by_training();
   const double last = f.rows.back().spent_by_training();

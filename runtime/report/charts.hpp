@@ -22,8 +22,8 @@ struct NamedFacts {
 };
 
 /// Returns a chart with one curve per run: its first test metric (accuracy, or RMSE) over epochs.
-/// Compares only runs with the same kind of prediction as the first run that has metrics (classes
-/// or a number); empty if there are fewer than two.
+/// Compares only runs whose kind of prediction (classes or a number) is that of the first run with
+/// metrics. Empty if there are fewer than two such runs.
 std::vector<page::Block> compared_charts(const std::vector<NamedFacts>& runs);
 
 }  // namespace cudp

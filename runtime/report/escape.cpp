@@ -89,8 +89,9 @@ std::string html(std::string_view text) {
 }
 
 std::string markdown(std::string_view text) {
-  // Some characters mean something at the start of a line only. Bare addresses become links, unless
-  // a character of "://", "www." or "@" is written as its number.
+  // Characters of kAtTheStart are escaped only at the start of the line. Markdown turns bare
+  // addresses into links; to prevent this, one character of "://", "www." or "@" is written as an
+  // HTML character reference.
   constexpr std::string_view kMeanSomething = "\\`*_{}[]|~$";
   constexpr std::string_view kAtTheStart = "#+-=";
   const std::string line = one_line(text);
@@ -115,7 +116,7 @@ std::string markdown(std::string_view text) {
     else
       escaped += c;
   }
-  // "1." at the start of a line begins a list.
+  // "1." or "1)" at the start of a line would begin a list, so the "." or ")" is escaped.
   const std::size_t digits = line.find_first_not_of("0123456789");
   const bool ends = digits + 1 == line.size() || line.compare(digits + 1, 1, " ") == 0;
   if (digits != 0 && digits != std::string::npos && (line[digits] == '.' || line[digits] == ')') &&

@@ -2,7 +2,8 @@
 #include <string>
 #include <string_view>
 
-// Texts of users (names of columns, classes, files) on pages that others read.
+// Escaping of texts that users chose (names of columns, classes, files), for pages that others
+// read.
 
 namespace cudp::page {
 

@@ -141,7 +141,8 @@ Section settings_of(const RunFacts& f) {
                     .columns = {"setting", "value"},
                     .rows = {}};
   const auto is_shown = [&](const std::string& key) {
-    // A named data set has public parts without these flags, so false would contradict the page.
+    // These settings are shown only if they are true. A named data set has a public size and public
+    // test rows without these flags, so false would contradict the rest of the page.
     constexpr std::string_view kStatedIfTrue[] = {"size-is-public", "test-data-is-public"};
     if (std::ranges::find(kStatedIfTrue, key) != std::end(kStatedIfTrue) &&
         (!f.settings.has(key) || f.settings.text(key) == "false"))

@@ -182,7 +182,8 @@ std::string interval_of_epsilon(const RunCertificate& c) {
   const verify::StatedNumbers& s = c.stated;
   const double low = c.number("epsilon_lower"), high = s.plan_epsilon();
   if (!(low > 0.0)) return "";
-  // In these cases the epsilon that is stated is not the upper bound to this lower one.
+  // In these cases the lower bound and the stated epsilon are not about the same releases, so they
+  // are not the ends of one interval.
   const bool differs = s.status == "refused" || s.tuning || s.lost_a_key() || s.order_fixed ||
                        c.json.contains("filter");
   if (differs || !(low <= high) || !std::isfinite(high))

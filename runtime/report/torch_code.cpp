@@ -12,8 +12,8 @@
 namespace cudp {
 namespace {
 
-/// PyTorch code of the network's layers that were converted so far, and what the code of the next
-/// layer depends on.
+/// Function object that appends the PyTorch code of a layer to `layers`. is_flat: whether the
+/// layers so far flatten their input to vectors. at: the layer that is converted, with its shapes.
 struct TorchLayers {
   std::vector<std::pair<std::string, std::string>> layers;  ///< name and code of each layer
   bool is_flat = false;

@@ -13,8 +13,9 @@
 namespace cudp {
 
 struct RowUse;
-/// Function that reads all rows of a data set's file and hands them over to `use`, because it needs
-/// them for another purpose, too. Returns false if it did not read all of them.
+/// Function that reads all rows of a data set's file and passes them to `use`. It exists for a
+/// caller that must read all rows anyway, so that the file is read only once. Returns false if it
+/// did not read all rows.
 using ReadAllRows = std::function<bool(const RowUse& use)>;
 
 /// Computes and checks message authentication codes (keyed BLAKE2b, by libsodium). The key is

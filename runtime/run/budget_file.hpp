@@ -10,8 +10,8 @@ namespace cudp {
 
 /// Paths of the budget files of a training. A budget file has one privacy budget that several
 /// trainings share: the cost of a training is charged to each of its budget files, in addition to
-/// the training's own budget. A part of the training's config in memory, never of a config file; a
-/// resumed run reads the paths from its folder.
+/// the training's own budget. The training's config has these paths in memory only, not in a config
+/// file: a resumed run reads them from its folder.
 struct BudgetsInUse {
   std::vector<std::string> files;  ///< paths of the budget files
 };

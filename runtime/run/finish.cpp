@@ -102,8 +102,8 @@ RunResult result_of(const Run& run, const privacy::Certificate& certificate,
   const Training& t = *run.training;
   const Experiment& e = t.experiment();
   const double seconds = t.seconds();
-  // These numbers are released or public. The exact number of examples would show in the
-  // throughput, so the expected number is used.
+  // All numbers in the result are released or public. The throughput is therefore computed from the
+  // expected number of examples; from the exact one it would reveal that number.
   const double examples = static_cast<double>(t.step()) * t.method().examples_per_step();
   std::optional<double> training_epsilon, training_delta;
   if (certificate.holdout) {
@@ -204,14 +204,15 @@ RunResult train(Run& run, DrawPictures draw) {
   if (!std::ranges::all_of(model.parameters, [](float w) { return std::isfinite(w); }))
     run.reporter().warn(
         "the model holds numbers that are not finite: training diverged; try a lower lr");
-  // Results are synced together, in three groups: what the pages are made from, the pages, and the
-  // certificate that states that they are there.
+  // Results are written without syncing each file. They are synced together, in three groups: first
+  // the files from which the pages are made, then the pages, then the certificate, which states
+  // that the pages exist.
   const RunFolder unsynced(run.folder.root(), Sync::no);
   const Outputs outputs(unsynced, t.experiment());
   const auto sync_results = [&] {
     if (run.folder.sync() == Sync::no) return;
     sync_files(run.folder.root() / "release");
-    // Results that are not for release have their metrics here.
+    // Metrics that are not for release are in private/.
     if (fs::exists(run.folder.owner(RunFolder::kMetrics)))
       sync_files(run.folder.root() / "private");
   };

@@ -78,10 +78,10 @@ class RunFolder {
 /// is for runs in temporary folders, most of which end within this time. A longer run syncs its
 /// files at the first checkpoint after this time, or when it is interrupted. If only the process is
 /// killed, nothing is lost. If the machine crashes during the period, the ledger on disk may lack
-/// charges for values that the run released, so the run cannot be resumed (Checkpoint::boot). A
-/// part of the training's config in memory.
+/// charges for values that the run released, so the run cannot be resumed (Checkpoint::boot). The
+/// training's config has this setting in memory only, not in a config file.
 struct UnsyncedStart {
-  double seconds = 0.0;  ///< 0: each file of the run is on disk before the run goes on
+  double seconds = 0.0;  ///< 0: the run waits until each file is on disk
 };
 
 /// An empty folder that was created for a new run, and whether its parent folder was created, too.

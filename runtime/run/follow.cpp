@@ -37,8 +37,8 @@ void broadcast_key(Ranks& ranks, std::optional<SharedKey>& key) {
 }
 
 /// Sends the pre-trained weights of a resumed run, if it has any, from rank 0 to the other ranks:
-/// the description of the weights' file, and the weights of frozen layers only. weights: those of
-/// rank 0; on other ranks, set to what was received.
+/// the description of the weights' file, and the weights of frozen layers only. weights: the
+/// weights to send on rank 0; on other ranks replaced by the received ones.
 void broadcast_weights(Ranks& ranks, std::optional<PublicWeights>& weights) {
   std::uint64_t there = weights.has_value() ? 1 : 0;
   ranks.broadcast("whether weights are a file's", std::as_writable_bytes(std::span(&there, 1)));
@@ -215,7 +215,8 @@ Exit follow_run(Ranks& ranks) {
         try {
           training = Training::begin(*std::exchange(e, {}), *key, nobody);
         } catch (const Error& reason) {
-          // Rank 0 gets the same error. It reports it, after certifying what was released.
+          // Rank 0 throws the same error. It certifies what was released, and then reports the
+          // error.
           return reason.code();
         }
         break;

@@ -65,7 +65,8 @@ void Outputs::write_config(const TrainConfig& config) const {
 
 void Outputs::write_certificate(const privacy::Certificate& certificate) const {
   if (!gives_privacy_) return;
-  // "Not finished" is temporary and stated in the certificate, so it is no reason here.
+  // "Not finished", the first reason, is temporary and stated in the certificate, so it is left
+  // out.
   std::vector<std::string> reasons = certificate.not_for_release;
   if (certificate.status == privacy::Certificate::Status::not_finished)
     reasons.erase(reasons.begin());

@@ -26,9 +26,9 @@ namespace {
 using privacy::RunSpending;
 
 /// Safety factor on the estimate that is charged for a training before its noisy number of examples
-/// is known. The estimate uses a plain Gaussian with the training's epsilon and delta. The Renyi
-/// divergence of sampled Gaussians is at most this factor times that of the plain one, except for
-/// small sampling rates in few steps.
+/// is known. The estimate is the Renyi divergence of one Gaussian mechanism without sampling that
+/// has the training's epsilon and delta. The Renyi divergence of a training with sampled batches is
+/// at most this factor times the estimate, except for small sampling rates in few steps.
 constexpr double kEstimate = 1.25;
 /// Fraction of a budget file's failure probability (part of delta) that the bound of one training
 /// may use.
@@ -40,9 +40,10 @@ using Parts = std::vector<RunSpending>;
 
 /// Returns a bound on the privacy cost of a training that is computed with privacy loss
 /// distributions: a list of the `earlier` releases, on which the choice of the `planned` ones
-/// depended, and one (epsilon, delta)-DP bound for all planned ones. If rows are rarely sampled, it
-/// may be far smaller than the usual bound, from Renyi divergences. Returns an empty list if the
-/// accountant has no such bound. failure: probability that the bounds of the training fail.
+/// depended, and one (epsilon, delta)-DP bound for all planned ones. If rows are rarely sampled,
+/// this bound may be far smaller than the usual one, which is computed from Renyi divergences.
+/// Returns an empty list if the accountant has no such bound. failure: probability that the bounds
+/// of the training fail.
 Parts by_losses(const std::vector<privacy::Release>& earlier,
                 const std::vector<privacy::Release>& planned, double failure, std::uint64_t group,
                 double delta) {

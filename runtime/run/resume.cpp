@@ -139,7 +139,8 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
   const auto prepare_again = [&] {
     return prepare(stored.config, reporter, model, split_key, ranks, initial ? &*initial : nullptr);
   };
-  // Without the run's key, the rows that it keeps cannot be recognised.
+  // Converted rows that the run has kept are used only if the run still has its key, because
+  // without the key it cannot be checked that they are unchanged.
   std::shared_ptr<KeptTable>& kept = stored.config.of<KeptTableInUse>().table;
   if (same_key && ranks.alone()) kept = kept_table(stored.folder.checkpoints());
   Experiment prepared = prepare_again();
@@ -161,8 +162,10 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
     keep_table(prepared.data, stored.folder.checkpoints());
   auto restored = std::make_unique<Run>(stored.folder, key.key(), reporter, caller);
   Run& run = *restored;
-  // With the same key, the rows were found to be those that the run began with; if the engine reads
-  // them again, they are compared again. With a new key they are read before it is charged.
+  // With the same key, check_same_run() has found that the rows are those that the run began with.
+  // If the engine reads the rows once more, their authentication code is computed and compared
+  // again below. With a new key, the authentication code is computed here, before steps are charged
+  // again.
   const bool tagged_later = same_key && is_tagged_after_begin(prepared);
   if (!tagged_later)
     run.data_tag = same_key ? stored.checkpoint.data : data_tag_of(prepared, key.key());
@@ -191,14 +194,15 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
                      "was resumed");
   observe_state(run);
 
-  // Without its key the run saves one below, in an order of its own.
+  // A run with a new key stores its checkpoint below, where the order of the writes matters.
   if (run.ledger_was_lost || (was_unsynced && same_key)) run.save_checkpoint();
   if (run.ledger_was_lost) {
     run.charged(t.ledger());
   }
   run.open_events();
   if (!same_key) {
-    // In this order, a crash in between leaves no key and a ledger that covers everything reported.
+    // This order ensures that after a crash between two of the writes there is no key, and the
+    // ledger covers everything that was reported.
     erase_key(run.folder.key());
     run.measured(t.metrics());
     run.charged(t.ledger());

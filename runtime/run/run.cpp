@@ -46,8 +46,9 @@ Run::Run(RunFolder where, const RandomKey& key, Reporter& reporter, RunCaller* c
       caller_(caller) {}
 
 void Run::charged(const privacy::Ledger& ledger) {
-  // A new run's folder is synced when it is moved to its path. But charges are on disk before any
-  // noise is drawn for them.
+  // Charges are synced to disk before any noise is drawn for them, except during an UnsyncedStart.
+  // A ledger without charges need not be synced: a new run's folder is synced as a whole when it is
+  // moved to its path.
   const bool waits = !ledger.releases().empty() && !unsynced_until;
   write_ledger(folder, ledger, authenticator, waits ? Sync::yes : folder.sync());
 }
@@ -217,8 +218,9 @@ void Run::describe() const {
         size.unit_rows > 1 ? "units" : "rows", rounded_up(held.epsilon, 4),
         short_rounded_up(held.delta), rounded_up(std::max(held.epsilon, method.epsilon()), 4)));
   if (const std::string whose = row_privacy_line(e, method); !whose.empty()) reporter_.info(whose);
-  // After the key was lost, the plan's cost is not the run's. What a private row count costs is
-  // advice that takes another calibration: only for a reader of stderr.
+  // Messages about what the unit of privacy and a private row count cost. If the key was lost, they
+  // are left out, because the run then costs more than its plan. size_cost_line() calibrates the
+  // noise once more, so it is called only if its message is printed on stderr.
   if (!training->ledger().has_fresh_key())
     for (const std::string& cost :
          {unit_cost_line(e, method),

@@ -120,8 +120,8 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
     keep_table(run.training->experiment().data, run.folder.checkpoints());
   }
   reporter.timings().enter("checkpoints");
-  // The key is stored last, after the ledger. Once moved to its final path, the folder can be
-  // resumed.
+  // The key is stored last, after the ledger. The run can be resumed as soon as the folder is moved
+  // to its final path.
   run.save_checkpoint();
   write_key(run.folder.key(), key.key(), run.folder.sync());
   run.lock.emplace(run.folder.checkpoints());

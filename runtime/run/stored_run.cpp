@@ -130,7 +130,9 @@ StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
     throw BudgetError(folder.root().string() + ": " + why +
                       ", and the figures of its held-out rows were released, which their budget "
                       "pays for once");
-  // Under the same key, repeated steps release nothing new, so the checkpoint's ledger suffices.
+  // If the ledger file is lost, the checkpoint's ledger is used. It lacks the charges made after
+  // the checkpoint. But the run then still has its key (checked above), so repeated steps release
+  // nothing new.
   privacy::Ledger ledger =
       lost ? c.training.ledger : read_ledger(folder, c, authenticator ? &*authenticator : nullptr);
   return {folder,

@@ -106,7 +106,8 @@ void ChildProcesses::start(std::size_t number,
     return;
   }
   become_child(parent);
-  // What a library prints, and the line of EndOnSignal, are not this program's output.
+  // Discards everything that the child prints, e.g. lines of libraries and of EndOnSignal. Only the
+  // parent prints output.
   const int nothing = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   for (const int file : {STDOUT_FILENO, STDERR_FILENO})
     if (nothing >= 0) ::dup2(nothing, file);

@@ -48,7 +48,7 @@ class ChildProcesses {
   struct Child {
     std::size_t number;
     pid_t process;
-    int errors;  ///< read end of the pipe with its message
+    int errors;  ///< read end of the pipe for its error message
   };
 
   QueuedSignals signals_;

@@ -24,7 +24,8 @@ Value entry_value(const toml::node& node, const std::string& place) {
 }
 
 /// Throws InputError if a settings file or a preset sets a path to which all runs of the sweep
-/// would write. (The same setting as a flag is an error of swept_option().)
+/// would write. (A sweep has no flags for such paths: swept_option() returns null for these
+/// settings.)
 void check_shared_files(const TrainConfig& config) {
   for (const char* const key : {"metrics-file", "tensorboard"}) {
     const auto value = find_option(key)->get(config);
@@ -70,7 +71,8 @@ const std::vector<Option>& sweep_options() {
 const Option* swept_option(std::string_view key) {
   const Option* const option = find_option(key);
   if (option == nullptr || (option->scope == Scope::command && key != "config")) return nullptr;
-  // Runs at the same time would share a file; `tuned` has no effect on a run.
+  // metrics-file: runs at the same time would write to the same file. tuned: it has no effect on a
+  // run.
   if (key == "metrics-file" || key == "tuned") return nullptr;
   return option;
 }
@@ -126,7 +128,7 @@ void add_lists_file(std::string_view toml, const std::string& source, const List
                       nearest_or_all(key, option_keys(), option_synonyms(),
                                      fmt::format("cudp {} --help-all lists them", command.name))));
     }
-    if (lists.contains(key)) continue;  // the command line's
+    if (lists.contains(key)) continue;  // the command line sets it
     std::vector<Setting> values;
     if (const toml::array* const list = node.as_array()) {
       for (const toml::node& entry : *list) values.push_back({entry_value(entry, place), place});
@@ -204,7 +206,8 @@ void resolve_cells(std::vector<SweepCell>& cells, std::vector<std::string>& note
         where += fmt::format("{}{} = {}", where.empty() ? "" : ", ", key, value);
       throw InputError(std::string(e.what()) + " (the runs with " + where + ")");
     }
-    // A line that is not the same for all cells names settings of one of them.
+    // Keeps only the lines that are the same for all cells. Other lines are about settings of a
+    // single cell.
     if (&cell == &cells.front())
       notes = std::move(lines);
     else

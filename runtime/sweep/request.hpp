@@ -16,7 +16,7 @@ using SettingLists = std::map<std::string, std::vector<Setting>, std::less<>>;
 /// Flags of `cudp sweep` that concern the sweep as a whole (its folder, the number of processes,
 /// ...) and are not settings of its runs.
 struct SweepFlags {
-  std::string file;          ///< TOML file with settings, lists of settings and these keys
+  std::string file;          ///< TOML file with settings, lists of values, and these flags
   std::string out;           ///< folder of the sweep
   std::string resume;        ///< folder of a sweep that is continued
   std::int64_t repeats = 1;  ///< runs of each combination of settings

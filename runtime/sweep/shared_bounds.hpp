@@ -17,7 +17,7 @@ class SharedBounds final : public privacy::BoundStore {
   /// written.
   static constexpr std::size_t kBytes = std::size_t{64} << 20;
 
-  /// Allocates the memory. If the system has none, nothing is stored.
+  /// Allocates the memory. If that fails, the object stores and finds nothing.
   SharedBounds();
   /// Maps a file of kBytes bytes into memory, and returns an object that finds and stores bounds
   /// there. Other processes that map the file share these bounds. Returns null if the file cannot

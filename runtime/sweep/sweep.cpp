@@ -38,7 +38,7 @@ std::pair<std::size_t, std::size_t> share_of(const std::string& text) {
 /// A line of a file of Sweep::begun_file(), which lists runs that were started in a folder.
 struct BegunRun {
   double epsilon = 0.0, delta = 0.0;
-  bool starts = false;  ///< whether it may have no folder yet; then it has released nothing
+  bool starts = false;  ///< true: the run was about to make its folder, and had released nothing
 };
 
 /// End of a line of Sweep::begun_file() for a run that is just starting and does not yet have its
@@ -165,7 +165,7 @@ std::vector<PlannedSpending> Sweep::spendings() const {
     const auto planned = planned_.find(runs_[r].cell);
     PlannedSpending s = planned == planned_.end() ? PlannedSpending{} : planned->second;
     std::error_code none;
-    // Numbers that a run has stated replace those of its plan.
+    // If the run has a certificate, its epsilon and delta replace the planned ones.
     if (!folder_.empty() && fs::exists(run_folder(r).certificate(), none)) {
       s.certificate = read_file(run_folder(r).certificate());
       const SweepJson json = SweepJson::parse(s.certificate, nullptr, false);
@@ -180,7 +180,8 @@ std::vector<PlannedSpending> Sweep::spendings() const {
     all.push_back(std::move(s));
     if (folder_.empty()) continue;
     std::vector<BegunRun> begun = begun_runs(begun_file(r));
-    // The last one is that of the present folder, or it made none.
+    // Leaves out the last line if it is about the run that has the folder now, whose cost was added
+    // above, or about a run that never had a folder and therefore released nothing.
     if (!begun.empty() && (begun.back().starts || fs::exists(run_folder(r).root(), none)))
       begun.pop_back();
     for (const BegunRun& b : begun)
@@ -215,7 +216,7 @@ void Sweep::note_begun(std::size_t run, RunEvent event) const {
     if (b.starts) text += kStarts;
     text += "\n";
   }
-  std::error_code failed;  // reported by the next line
+  std::error_code failed;  // write_atomically() fails then, and throws
   fs::create_directory(file.parent_path(), failed);
   write_atomically(file, text, 0600);
 }
@@ -235,7 +236,7 @@ void Sweep::make_folder() {
   try {
     folder_ = fs::absolute(made->publish().root());
   } catch (const Error&) {
-    // Another task of the same array was faster.
+    // Another process of the same sweep (--share) may have created the folder first.
     if (!fs::exists(folder_ / "private" / kFile) ||
         read_file(folder_ / "private" / kFile) != sweep_text(request_))
       throw;
@@ -272,8 +273,9 @@ void Sweep::run(std::optional<EndOnSignal>& end) {
   std::vector<std::size_t> left;
   for (std::size_t r = 0; r < runs_.size(); ++r)
     if (runs_[r].mine && !is_over(r)) left.push_back(r);
-  // Repeats of a combination come after the first run of each: they need the same bounds, which are
-  // then known, and the table has all combinations early.
+  // Makes one run of each combination of settings first, then the repeats. The bounds of the
+  // accountant, which the repeats need, too, are then known, and the table has results of all
+  // combinations early.
   std::ranges::stable_sort(left, {}, [this](std::size_t r) {
     return r % static_cast<std::size_t>(request_.flags.repeats);
   });
@@ -310,7 +312,7 @@ void Sweep::remove_leftovers_of_runs() const {
       const FolderLock lock(folder.checkpoints());
       remove_leftovers(folder);
     } catch (const Error&) {
-      // Another process still has the run, and removes them itself.
+      // Another process still has the run open, and removes these files itself.
     }
   }
 }

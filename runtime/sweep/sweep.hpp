@@ -97,7 +97,7 @@ class Sweep {
   std::filesystem::path folder_;
   int at_once_ = 1;  ///< runs at a time
   SharedData data_;
-  std::map<std::size_t, PlannedSpending> planned_;  ///< by cell
+  std::map<std::size_t, PlannedSpending> planned_;  ///< by index of the cell
 };
 
 }  // namespace cudp

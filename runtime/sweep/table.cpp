@@ -62,7 +62,7 @@ std::optional<double> largest(const SweptCell& cell, double RunResult::*member) 
 std::string runs_text(const SweptCell& cell) {
   const auto runs = [](std::size_t n) { return fmt::format("{} run{}", n, n == 1 ? "" : "s"); };
   const std::size_t all = cell.runs.size(), done = finished(cell);
-  std::map<std::string, std::size_t> others;  // by status
+  std::map<std::string, std::size_t> others;  // number of runs by status
   for (const SweptRun& run : cell.runs)
     if (!run.result) ++others[run.status];
   if (others.empty()) return runs(all);
@@ -152,7 +152,8 @@ std::string cells_csv(const SweepTable& table) {
   const std::vector<SweptFigure> figures = figures_of(table);
   std::string csv;
   for (const std::string& key : table.keys) csv += field(key) + ",";
-  // The settings' own epsilon is a request; spent_epsilon is what a run of the cell spends.
+  // The setting epsilon is the budget that was requested; spent_epsilon is the largest epsilon that
+  // a run of the cell spent.
   csv += "runs,spent_epsilon,spent_delta";
   for (const SweptFigure& f : figures)
     csv += "," + field(f.key + "_mean") + "," + field(f.key + "_deviation");
@@ -238,7 +239,8 @@ bool draw_sweep(const SweepTable& table, const std::filesystem::path& picture, u
   const std::vector<SweptFigure> figures = figures_of(table);
   if (figures.empty() || table.keys.empty()) return false;
   const SweptFigure& figure = figures.front();
-  // The axis is the first setting whose values are all numbers; without one, the first setting.
+  // The axis is the first setting whose values are all numbers; if there is none, the first
+  // setting.
   std::size_t axis = table.keys.size();
   for (std::size_t k = 0; k < table.keys.size() && axis == table.keys.size(); ++k)
     if (std::ranges::all_of(table.cells, [&](const SweptCell& c) {
@@ -248,7 +250,7 @@ bool draw_sweep(const SweepTable& table, const std::filesystem::path& picture, u
   const bool numbers = axis < table.keys.size();
   if (!numbers) axis = 0;
   std::vector<std::string> ticks;
-  std::map<std::string, std::string> series;  // by the other settings
+  std::map<std::string, std::string> series;  // points, by the values of the other settings
   std::vector<std::string> order;
   double low = INFINITY, high = 0.0;
   bool any = false;

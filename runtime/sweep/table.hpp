@@ -66,9 +66,10 @@ std::string cells_csv(const SweepTable& table);  ///< a line per cell, with mean
 std::string runs_csv(const SweepTable& table);   ///< a line per run
 nlohmann::ordered_json to_json(const SweepTable& table);
 
-/// Draws the first metric of figures_of(), e.g. test accuracy, with error bars, over the first
-/// setting that has several numeric values, as a PNG file. mode: permissions of the file. Returns
-/// false if there is nothing to draw, or if the program gnuplot is missing.
+/// Draws the first metric of figures_of(), e.g. test accuracy, with error bars, as a PNG file. The
+/// horizontal axis is the first setting of table.keys whose values are all numbers or, if there is
+/// none, the first setting of table.keys. mode: permissions of the file. Returns false if there is
+/// nothing to draw, or if the program gnuplot is missing.
 bool draw_sweep(const SweepTable& table, const std::filesystem::path& picture, unsigned mode);
 
 }  // namespace cudp

@@ -33,7 +33,7 @@ using PlanJson = nlohmann::ordered_json;
 constexpr int kJobsOfDevice = 8;
 
 PlanJson to_json(const PlannedSpending& s) {
-  // JSON has no infinity.
+  // JSON has no infinity; null stands for it.
   return {{"epsilon", std::isfinite(s.epsilon) ? PlanJson(s.epsilon) : PlanJson()},
           {"delta", s.delta},
           {"certificate", s.certificate},
@@ -101,10 +101,11 @@ std::vector<PlannedSpending> plan_here(const std::vector<TrainConfig>& configs,
   Reporter silent(Reporter::Silent{});
   for (const TrainConfig& asked : configs) {
     const std::shared_ptr<LoadedData> loaded = data.of(asked);
-    // The first run's warnings and notes stand for those of all.
+    // Reports the warnings and notes of the first training only; they stand for those of all.
     Experiment e = prepare(data.with_shared_data(asked, true), all.empty() ? reporter : silent, "",
                            asked.of<KeysInUse>().split_key);
-    // Also if the budget is too small: a tuning then plans again, with a larger one.
+    // Moves the data back even if an error is thrown because the budget is too small: a tuning then
+    // plans again with a larger budget.
     const TakesBack back(loaded.get(), e);
     std::string tag;
     if (const auto& key = asked.of<KeysInUse>().key)
@@ -201,7 +202,7 @@ void train_in_child(const TrainConfig& config, const QueuedSignals& signals,
     if (observe) observe(event);
   };
   if (fs::exists(config.out)) {
-    // A key that was given can be given again, so it is never lost.
+    // A key that the caller chose is written to the folder again, so the run never loses its key.
     if (const auto& key = config.of<KeysInUse>().key)
       write_key(RunFolder(config.out).key(), key->key());
     const Settings flags{{"resume", {config.out, "sweep"}},
@@ -259,7 +260,8 @@ EndOfTrainings train_all(const std::vector<std::size_t>& numbers, int at_once,
       children.start(number, [&](const QueuedSignals& signals) { work.train(number, signals); });
     }
     if (children.running() == 0) {
-      // A signal that is queued by now ends the process as a later one does.
+      // From here on `end` handles signals, including one that is in the queue already: it ends the
+      // process.
       end.emplace("interrupted before the results were written; the same command writes them");
       return ended;
     }
@@ -269,7 +271,8 @@ EndOfTrainings train_all(const std::vector<std::size_t>& numbers, int at_once,
     }
     for (const EndedChild& child : children.ended()) {
       if (child.code == Exit::again) {
-        // Only this process passes signals on, but anyone may send one to a run.
+        // The child was interrupted by a signal. If this process did not pass that signal on, it
+        // was sent to the child directly; the other trainings are then interrupted, too.
         if (!ended.interrupted) children.interrupt();
         ended.interrupted = true;
       } else if (child.code == Exit::ok || work.is_over(child.number)) {

@@ -45,10 +45,9 @@ struct DataFacts {
 /// tuning share: those in this process and in its child processes.
 class SharedData {
  public:
-  /// Makes the results (bounds) that an accountant computes in this process, or in a process that
-  /// it forks, known to all of these processes while this object exists (SharedBounds). Does
-  /// nothing if there is a store of bounds already. Requires that no other thread uses an
-  /// accountant while the constructor or the destructor runs.
+  /// While this object exists, this process and the processes that it forks share the bounds that
+  /// their accountants compute (SharedBounds). Does nothing if there is a store of bounds already.
+  /// Requires that no other thread uses an accountant while the constructor or the destructor runs.
   SharedData();
   ~SharedData();
   SharedData(const SharedData&) = delete;
@@ -75,8 +74,8 @@ class SharedData {
                                     Reporter& reporter) const;
 
  private:
-  std::map<std::string, std::shared_ptr<LoadedData>> loaded_;  ///< by loading_key
-  std::unique_ptr<SharedBounds> bounds_;                       ///< null if others are in use
+  std::map<std::string, std::shared_ptr<LoadedData>> loaded_;  ///< by loading_key()
+  std::unique_ptr<SharedBounds> bounds_;                       ///< null if another store is in use
 };
 
 /// Returns whether a training with this config may run on a CUDA device.
@@ -91,7 +90,7 @@ int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t aske
 enum class RunEvent {
   starts,   ///< nothing was released yet, and the run has no folder
   began,    ///< the run has its folder; it may have been refused after its noisy number of examples
-  resumes,  ///< the folder of an earlier call is continued
+  resumes,  ///< the run in the folder of an earlier call is resumed
 };
 
 /// Makes a training in the folder config.out, or resumes the run that is already there. Called in a
@@ -132,11 +131,11 @@ struct EndOfTrainings {
   std::string message;     ///< error message of that training
 };
 
-/// Makes trainings in child processes, at most `at_once` at the same time. numbers: the trainings,
-/// by the numbers that the functions of `work` take. After a signal or a failure, starts no more
-/// trainings, and stops those in progress with a checkpoint. end: handles signals before the first
-/// child starts and after the last one has ended. In between it is destroyed, because no thread may
-/// exist when processes are forked.
+/// Makes trainings in child processes, at most `at_once` at the same time. numbers: one number for
+/// each training, which is passed to the functions of `work`. After a signal or a failure, starts
+/// no more trainings, and stops those in progress with a checkpoint. end: handles signals before
+/// the first child starts and after the last one has ended. In between it is destroyed, because no
+/// thread may exist when processes are forked.
 EndOfTrainings train_all(const std::vector<std::size_t>& numbers, int at_once,
                          const ChildWork& work, std::optional<EndOnSignal>& end);
 

@@ -21,26 +21,31 @@ privacy::RunSpending stated(double epsilon, double delta) {
   return {.run = privacy::StatedRun{epsilon, delta}};
 }
 
-/// Returns the privacy that a candidate's training may spend: its releases, if its planned
-/// certificate lists all of them, fixed in advance and of kinds that can be added up with others;
-/// otherwise the candidate's whole budget (epsilon, delta).
+/// Returns the privacy cost with which a candidate's training counts. If its planned certificate
+/// lists all releases, and they are fixed in advance and can be added up with others, these count.
+/// Otherwise the candidate's whole budget (epsilon, delta) counts.
 privacy::RunSpending spending_of_training(const PlannedSpending& s, double epsilon, double delta) {
   privacy::RunSpending whole = stated(std::fmax(s.epsilon, epsilon), std::fmax(s.delta, delta));
   if (s.certificate.empty()) return whole;
   const auto json = nlohmann::json::parse(s.certificate);
   const verify::StatedNumbers numbers = verify::read_stated_numbers(s.certificate);
-  // A filter that adds divergences of one order admits the releases of dpis.
+  // split: the budget is divided between a noisy number of examples and the training; the former is
+  // counted elsewhere, once. order_fixed: the method dpis, whose releases are admitted by a filter
+  // that adds Renyi divergences of a fixed order.
   if (numbers.split || numbers.order_fixed) return spending_given_count(numbers);
   if (numbers.releases.empty() && !json.contains("filter")) return whole;
   privacy::RunSpending spending = spending_of(json, numbers, "a candidate");
-  // Random allocation has no Renyi divergence, and its privacy loss takes long at many epsilons.
+  // Releases that are chosen adaptively, and random allocation, count with the whole budget. Random
+  // allocation has no Renyi divergence, and its privacy loss distribution takes long to compute at
+  // many epsilons.
   const bool has_curves =
       !std::holds_alternative<privacy::ChosenRun>(spending.run) && !privacy::allocates(spending);
   return has_curves ? spending : whole;
 }
 
-/// Returns the privacy that the score of a candidate may spend: that of the noisy test results of
-/// held-out rows if all candidates have the same noise, otherwise (epsilon, delta).
+/// Returns the privacy cost with which the score of a candidate counts: that of the noisy test
+/// results of held-out rows if they have the same noise for all candidates, otherwise the
+/// candidate's whole budget (epsilon, delta).
 privacy::RunSpending spending_of_score(const std::vector<PlannedSpending>& spendings,
                                        double epsilon, double delta) {
   privacy::PlannedRun scores;

@@ -22,7 +22,8 @@ std::string digest_of(const std::string& text) {
 /// Returns all settings of a candidate as one text, whose digest shows whether they have changed.
 /// The data folder is left out if it has no effect.
 std::string settings_text(TrainConfig config) {
-  // The folder of data is the working directory's if none is given, and tables do not use it.
+  // By default the data folder is a folder of the working directory, which may be another one on a
+  // resume. A table without a vocabulary or embedding does not use the data folder.
   const auto& text = config.of<TextOptions>();
   if (!is_named_dataset(config.dataset) && text.vocabulary.empty() && text.embedding.empty())
     config.data_dir.clear();

@@ -57,7 +57,8 @@ void publish_tuned(const RunFolder& from, const RunFolder& to, const SelectedTra
   const std::string certificate =
       tuned_certificate(read_file(from.certificate()), selected.tuning, selected.delta);
   const double epsilon = privacy::read_certificate(certificate).epsilon;
-  // The same plans gave the charge. Another compiler's rounding may show in the last digits.
+  // The charge was computed from the same plans, so the two epsilons are equal, except in the last
+  // digits if another compiler's program computed one of them.
   if (!(epsilon <= selected.charged_epsilon * (1.0 + 1e-9)))
     throw Error(to.root().string() + ": internal error: the released training would have epsilon " +
                 privacy::number(epsilon) + ", but the tuning was charged with " +
@@ -80,7 +81,7 @@ void publish_tuned(const RunFolder& from, const RunFolder& to, const SelectedTra
     sync_folder(made);
     const FilesInChange lock;
     std::error_code error;
-    fs::remove(to.certificate(), error);  // of the charge
+    fs::remove(to.certificate(), error);  // the certificate of the charge
     fs::rename(made, release, error);     // replaces the empty folder
     if (error) throw Error(release.string() + ": cannot write it: " + error.message());
     sync_folder(to.root());

@@ -82,7 +82,8 @@ void check_resolved(const SettingLists& lists, const std::vector<SweepCell>& cel
           fmt::format("seed: expected as --seed of the tuning, found {} in the file of --config",
                       *cell.config.seed));
     for (const Option& option : train_options()) {
-      // A preset that is chosen for the data may depend on the method.
+      // Candidates may have different presets: one that is chosen automatically for the data may
+      // depend on the method.
       if (!is_common(option) || option.key == "preset" || option.key == "config") continue;
       const auto value = option.get(cell.config), expected = option.get(first);
       if (value != expected)
@@ -240,7 +241,9 @@ void add_default_grid(const TrainConfig& base, bool is_table, TuneSettings& sett
     throw InputError("--method " + base.method +
                      ": expected a list of values of a setting (--clip 0.1,1), since there is no "
                      "default grid for this method, found none");
-  // The rule for tables chooses the learning rate for each clipping norm.
+  // If the learning rate of a linear model of a table is left open, choose_for_table() computes it
+  // for each clipping norm. So the grid varies the clipping norm and the schedule, not the learning
+  // rate.
   if (is_table && std::ranges::find(open, "lr") != open.end() && has_clip) {
     settings.lists["clip"] = multiples(0.5, {0.2, 1.0, 4.0});
     if (!settings.lists.contains("schedule"))

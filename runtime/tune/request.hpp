@@ -11,7 +11,7 @@ namespace cudp {
 /// Flags of `cudp tune` that concern the tuning as a whole (number of trainings, score, folder,
 /// ...) and are not settings of its trainings.
 struct TuneFlags {
-  std::string file;    ///< TOML file with settings, lists of settings and these keys
+  std::string file;    ///< TOML file with settings, lists of values, and these flags
   double runs = 10.0;  ///< expected number of trainings, E[K]
   double eta = 0.0;    ///< form of the distribution of that number (privacy/stopping.hpp)
   /// Maximum number of trainings. 0: a number so large that it is reached with negligible

@@ -18,7 +18,8 @@ struct Score {
 /// result of the training; nullopt if it could not train within its budget. rows: the rows on which
 /// trainings are scored. metric: "accuracy", "balanced-accuracy", "auc", ..., or "" for accuracy.
 /// On held-out rows the score is accuracy if `metric` is accuracy or "", and balanced accuracy for
-/// any other metric. A regression model is scored by its RMSE if it has no such metric.
+/// any other metric. If the training does not have that metric, its score is the first metric of
+/// its kind of prediction: accuracy, or RMSE for a regression model.
 Score score_of(const std::optional<RunResult>& result, ScoreRows rows, const std::string& metric);
 
 }  // namespace cudp

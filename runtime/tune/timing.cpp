@@ -49,7 +49,8 @@ Dataset random_rows(const RowLayout& layout, std::size_t rows, std::mt19937_64& 
   for (float& x : numbers) x = number(random);
   std::vector<std::uint32_t> codes(rows * width, static_cast<std::uint32_t>(layout.features));
   for (std::size_t i = 0; i < codes.size() && coded.size() >= width; ++i) {
-    // Each code of a row has a range of its own, so that no feature has two.
+    // Code k of a row is drawn from the k-th of `width` ranges of features, so that no feature
+    // occurs twice in the row.
     const std::size_t k = i % width;
     const std::size_t first = k * coded.size() / width, end = (k + 1) * coded.size() / width;
     codes[i] = coded[first + random() % (end - first)];
@@ -131,7 +132,7 @@ std::optional<TrainingTime> measured_time(TrainConfig config, const DataSplit& l
     return TrainingTime{.start = start.count(),
                         .step = training->seconds() / static_cast<double>(training->step())};
   } catch (const std::exception&) {
-    return std::nullopt;  // an estimate is no reason to end
+    return std::nullopt;  // a failed estimate does not end the program
   }
 }
 

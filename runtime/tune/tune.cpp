@@ -243,15 +243,18 @@ void Tune::prepare() {
   } else {
     calibrate();
   }
-  // Lines of single trainings would be shown for trainings that are not released.
+  // Shows the notes on the tuning only. plan_candidates() shows none, because notes on single
+  // trainings would be shown for trainings that are not released.
   for (const std::string& note : settings_.notes) reporter_.info(note);
-  // Before the number of examples is known, this checks that some number allows a plan.
+  // If the number of examples has not been released yet, this call checks that a plan is possible
+  // for some number.
   const std::string tag = plan_candidates();
   if (stored_ && tag != data_tag_)
     throw InputError(folder_.string() +
                      ": expected the data that the tuning began with, found others");
   data_tag_ = tag;
-  // If a call ended between the release and the plan, run() plans.
+  // If an earlier process ended after the release of the number of examples, but before the plan
+  // was written, run() makes the plan.
   if (!count_ || !stored_count_ || plan_.budget.epsilon == 0.0) return;
   count_->value = stored_count_;
   candidates_ = candidates_with(plan_.budget);
@@ -264,12 +267,13 @@ void Tune::plan_with_count(double examples) {
 }
 
 void Tune::release_count() {
-  // The folder has the charge for it.
+  // The charge for this release is in the tuning's folder already (make_folder()).
   PrivacyBudget budget(ledger_of_size(count_->budget.sigma, count_->budget),
                        [](const privacy::Ledger&) {});
   Gate gate(candidates_.front().config.rng, count_->key, budget);
   const double examples = training_size(data()->data, count_->budget.sigma, gate).value;
-  // On disk before anyone sees it: every later call uses this number and draws none.
+  // The number is on disk before it is shown. A resumed tuning uses the stored number and does not
+  // release it again.
   stored_count_ = examples;
   write_plan(RunFolder(folder_));
   reporter_.info(fmt::format("a noisy row count, {:.0f} +- {:.2g}, was released for all trainings",
@@ -289,13 +293,15 @@ void Tune::plan_with_released_count() {
 
 std::vector<SweepCell> Tune::candidates_with(const privacy::SelectionBudget& budget) const {
   std::vector<std::string> notes;
-  // A candidate's own budget has the part of the number of examples, which all have in common.
+  // A candidate's budget includes the part for the noisy number of examples, which is released once
+  // for all candidates.
   return candidates_of(settings_, budget.epsilon + (count_ ? count_->budget.count_epsilon : 0.0),
                        budget.delta + (count_ ? count_->budget.count_delta : 0.0), notes);
 }
 
 void Tune::calibrate() {
-  // A candidate may need more than the first budget that is tried.
+  // calibrate_selection() tries several budgets. If one is too small for a candidate, `plan`
+  // returns an empty list; the error is thrown only if no budget fits.
   std::optional<BudgetError> too_small;
   const auto plan = [&](double epsilon, double delta) -> std::vector<privacy::RunSpending> {
     candidates_ = candidates_with({.epsilon = epsilon, .delta = delta, .whole = {}});
@@ -348,7 +354,8 @@ int Tune::trainings_at_a_time() const {
   std::vector<TrainConfig> configs;
   configs.reserve(candidates_.size());
   for (const SweepCell& cell : candidates_) configs.push_back(cell.config);
-  // Not limited by the number of trainings, which decides nothing that can be seen.
+  // Does not depend on the number of trainings: that is secret, and must not affect anything that
+  // can be observed.
   return trainings_at_once(configs, request_.flags.jobs);
 }
 
@@ -359,7 +366,7 @@ std::optional<double> Tune::expected_seconds() const {
       count_ ? count_->value.value_or(0.0) : static_cast<double>(data->data.train.whole_size());
   if (examples < 1.0) return std::nullopt;
   const int at_once = trainings_at_a_time();
-  std::map<std::string, TrainingTime> known;  // by the settings that decide it
+  std::map<std::string, TrainingTime> known;  // key: the settings that affect the time
   double mean = 0.0;
   bool on_device = false;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
@@ -430,8 +437,8 @@ std::uint64_t Tune::drawn_number() const {
 
 Tune::Drawn Tune::draw(std::size_t run) const {
   DerivedKey derived = derived_key(key_->key(), run + 1);
-  // Which candidate is drawn with which probability is of no account for privacy: the deviation
-  // from equal ones, at most 2^-47, needs no bound.
+  // The privacy bound holds for any probabilities with which candidates are drawn. So their
+  // deviation from equal probabilities, at most 2^-47, need not be accounted for.
   const auto wide = static_cast<unsigned __int128>(derived.bits[0]) * candidates_.size();
   return {.candidate = static_cast<std::size_t>(wide >> 64), .key = std::move(derived.key)};
 }
@@ -483,7 +490,8 @@ void Tune::check_keys(std::uint64_t number) const {
     if (!fs::exists(certificate, none) ||
         !verify::read_stated_numbers(read_file(certificate)).lost_a_key())
       continue;
-    // The training is not named: its number shows how many trainings there are at least.
+    // The message does not name the training, because its number would be a lower bound on the
+    // number of trainings, which is secret.
     throw BudgetError(folder_.string() +
                       ": expected trainings that each kept the key that the tuning drew, found one "
                       "that continued with another; all of the tuning's budget counts as spent, "
@@ -503,7 +511,8 @@ void Tune::finish() {
     const std::optional<RunResult> result = stored_result(run_folder(r));
     if (result) remove_leftovers(run_folder(r));
     const Score score = score_of(result, settings_.score, metric());
-    // A public order decides between equal scores: that of the grid, then that of the trainings.
+    // Among equal scores, public orders decide: first the order of the candidates in the grid, then
+    // the order of the trainings.
     const bool better = r == 0 || score.rank > best_score.rank ||
                         (score.rank == best_score.rank && drawn[r] < drawn[best]);
     if (better) {

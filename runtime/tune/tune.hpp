@@ -171,12 +171,15 @@ class Tune {
   bool stored_ = false;
   std::string data_tag_;
   std::optional<SharedKey> key_;
-  /// Noisy number of examples that all trainings share; nullopt unless has_count().
+  /// Budget and key of the one release of the number of examples, and the number with which
+  /// candidates are planned: the released one, or the argument of plan_with_count(). nullopt unless
+  /// has_count().
   std::optional<CountInUse> count_;
-  /// Noisy number of examples that was released; nullopt before its release.
+  /// Noisy number of examples that was released, as stored in tuning.json; nullopt before its
+  /// release.
   std::optional<double> stored_count_;
   SharedData data_;
-  DataFacts facts_;  ///< about the data of all candidates
+  DataFacts facts_;  ///< public properties of the data of all candidates
   TuningIdentity identity_;
   int at_once_ = 1;
 };
