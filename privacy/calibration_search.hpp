@@ -6,8 +6,8 @@ namespace cudp::privacy {
 
 /// Tolerances of search_fitting_value(). epsilon: how far log(epsilon found) may be below
 /// log(epsilon allowed). aim: how far below log(epsilon allowed) Newton's steps aim. value: largest
-/// relative distance between a value that fits the budget and one that does not. move: smallest
-/// relative change of a whole number.
+/// relative distance between a value that fits the budget and one that does not. move: if the value
+/// is a whole number, the smallest step from one tried value to the next, relative to the value.
 struct Tolerance {
   double epsilon, aim;
   double value, move;

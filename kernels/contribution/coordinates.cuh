@@ -71,8 +71,9 @@ __global__ inline void square_rows_kernel(SquareRows a) {
   for_each_number(a.n, [&](std::int64_t i) { a.y[i] = a.x[i] * a.x[i]; });
 }
 
-// Computes the squared norm of a dense layer's transformed gradient for each example
-// (DenseTransformedNorm). grid: any. block: whole warps, one warp per example. smem: none.
+// Computes the squared norm of (gradient - m) / scale, coordinate by coordinate, of a dense layer
+// for each example (AdaCliP; DenseTransformedNorm has the formula). grid: any. block: whole warps,
+// one warp per example. smem: none.
 __global__ inline void dense_transformed_norm_kernel(DenseTransformedNorm a) {
   const int live = live_examples(a.batch);
   const auto warps = static_cast<int>(gridDim.x * blockDim.x / kWarp);

@@ -70,10 +70,11 @@ struct SquareRows {
 };
 /// Computes, for each example e, the squared norm of a dense layer's transformed gradient,
 /// (gradient - m) / scale, where m and scale are arrays with a number for each weight. The weights'
-/// gradient is the product x_i dy_j of input i and the gradient dy_j of output j. It is not formed:
-/// the kernel computes
-///   parts[e] = dense_square(A, B, c),  A = sum_j dy_j^2 u_j,  B = sum_j dy_j v_j,  c = *shift
-/// from u and v, which matrix products computed before.
+/// gradient is the product x_i dy_j of input i and the gradient dy_j of output j. It is not formed.
+/// From u and v, which matrix products computed before, the kernel computes
+///   A = sum_j dy_j^2 u_j,  B = sum_j dy_j v_j,  parts[e] = A - 2 B + c
+/// plus a bound on the rounding error (dense_square()), where c = *shift is the sum of
+/// (m / scale)^2 over the layer's weights.
 struct DenseTransformedNorm {
   Batch batch;
   const float* dy;      ///< [capacity, outputs], gradient of the layer's outputs

@@ -2,12 +2,14 @@
 // One training step of a small network in one kernel, on tensor cores: a block keeps the weights
 // and a group of examples in shared memory, and its sum of clipped gradients in registers. It takes
 // one group after the other through forward pass, backward pass, norm and clipping. Operands are
-// fp16 numbers or, where plan.hpp says so, sums of two fp16 numbers; sums are float32.
+// fp16 numbers or, where plan.hpp says so, sums of two fp16 numbers; matrix products accumulate in
+// float32.
 //
-// A dense layer's gradient is x dy', so its norm is (|x|^2 + 1) |dy|^2 (dense_squared_norm), and
-// its elements are computed only when they are added. A convolution's gradient is computed in
-// registers for its norm, and kept there or computed again, bit for bit, for the sum. Sums are of
-// integers (fixed_point.hpp): results depend on nothing but the examples.
+// A dense layer's gradient is x dy' for the weights and dy for the bias, so its squared norm is
+// (|x|^2 + 1) |dy|^2 (dense_squared_norm), and its elements are computed only when they are added.
+// A convolution's gradient is computed in registers for its norm, and kept there or computed again,
+// bit for bit, for the sum. The sum over examples is of integers (fixed_point.hpp), so it depends
+// on the examples alone, not on their order.
 #include "kernels/fused/forward.cuh"
 #include "kernels/fused/head.cuh"
 #include "kernels/fused/pool.cuh"

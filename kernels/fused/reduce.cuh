@@ -13,7 +13,8 @@ inline LaunchShape fused_shape(const FusedSum& a, std::size_t shared_bytes,
       .grid = {static_cast<unsigned>(a.blocks)}, .block = {threads}, .shared_bytes = shared_bytes};
 }
 
-// Adds the blocks' sums. grid, block: any, one thread per number. smem: none.
+// Adds up the gradient sums that the blocks of the fused kernel wrote, one slab of n fixed-point
+// numbers each, to `fixed`. grid, block: any, one thread per number. smem: none.
 __global__ inline void fused_reduce_kernel(FusedReduce a) {
   const int blocks = written_slabs(a.block_sums);
   for_each_number(a.n, [&](std::int64_t j) {

@@ -58,9 +58,11 @@ struct StatedNumbers {
   /// Returns the part of epsilon that covers the training's plan: all releases except the noisy
   /// number of examples. If the budget is not divided (split is empty), it covers that number, too.
   double plan_epsilon() const { return split ? split->training_epsilon : training_epsilon; }
-  /// Returns the delta of the same releases as plan_epsilon().
+  /// Returns the delta that belongs to plan_epsilon(): the releases that it covers are
+  /// (plan_epsilon(), plan_delta())-differentially private.
   double plan_delta() const { return split ? split->training_delta : training_delta; }
-  /// Returns the releases that plan_epsilon() and plan_delta() bound.
+  /// Returns the releases that plan_epsilon() covers: `releases`, without the noisy number of
+  /// examples if the budget is divided.
   std::vector<privacy::Release> plan_releases() const;
   /// Returns the number of steps that one release of the mechanism covers: those of an epoch under
   /// random allocation, otherwise 1.

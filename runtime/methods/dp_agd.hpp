@@ -120,7 +120,8 @@ class DpAgd {
 
   DpAgdSettings settings_;
   LinearEngine& engine_;
-  /// Number of examples expected in a sum, computed from the possibly noisy number N.
+  /// Expected number of training examples in the batch of one gradient sum. It is computed from the
+  /// number of training examples that the plan uses, which is noisy unless that number is public.
   double examples_;
   Gate& gate_;
 };

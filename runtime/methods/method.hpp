@@ -39,8 +39,8 @@ struct MethodContext {
   /// examples (unless it has its own part of the budget), and the noisy statistics from which
   /// features are computed (principal components, or means and variances of channels).
   std::vector<privacy::Release> before;
-  /// Whether the run's random key was ever lost. If so, a user may have chosen the number of steps
-  /// by looking at released values.
+  /// Whether the run's random key was ever lost. Steps are then repeated, and the user, who has
+  /// seen released values, decides when. So the number of steps may depend on released values.
   bool key_was_lost = false;
   /// Division of the run's budget into a part for releasing the noisy number of examples and a part
   /// for training. The epsilon and delta in `config` are then those for training. nullopt if the

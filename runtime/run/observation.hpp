@@ -9,9 +9,10 @@ namespace cudp {
 /// which must therefore outlive the observer and must not be moved.
 void observe_beginning(const Run& run, const Training& training);
 
-/// Passes the parameters and the optimizer state from which the first step of this process starts
-/// to the run's release observer, if it receives secrets, such as sums before noise
-/// (SecretObserver; only for runs whose randomness comes from a seed); otherwise does nothing.
+/// Gives the run's release observer (which is called for every released value) the state before the
+/// first step of this process: the parameters and the optimizer's state. Does nothing unless the
+/// observer receives secrets, such as sums before noise (SecretObserver; only for runs whose
+/// randomness comes from a seed).
 void observe_state(const Run& run);
 
 }  // namespace cudp

@@ -105,10 +105,10 @@ std::string read_model(const std::string& name);
 /// if the number is public and nothing is charged.
 privacy::Ledger ledger_of_size(double noise, const std::optional<privacy::CountSplit>& split);
 
-/// Returns the ledger of a run before the first step. It has the entries of `counted`, the result
-/// of ledger_of_size(); the budget, if a privacy filter enforces it; the charges for noisy
-/// statistics that are released before training; and those for values that the method releases at
-/// its start.
+/// Returns the ledger of a run before the first step. It has the entries of `counted` (the charge
+/// for the noisy number of examples, from ledger_of_size()); the budget, if a privacy filter
+/// enforces it; the charges for noisy statistics that are released before training; and those for
+/// values that the method releases at its start.
 privacy::Ledger first_ledger(const TrainConfig& config, const TrainingSize& size,
                              const Method& method, const privacy::Ledger& counted);
 
