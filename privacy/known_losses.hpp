@@ -44,6 +44,9 @@ PrivacyBound known_epsilon_by_rdp(std::span<const Release> releases, double delt
 /// is the one that the computation would return.
 class BoundStore {
  public:
+  BoundStore() = default;
+  BoundStore(const BoundStore&) = delete;
+  BoundStore& operator=(const BoundStore&) = delete;
   virtual ~BoundStore() = default;
   virtual std::optional<PrivacyBound> find(const std::string& question) const = 0;
   virtual void add(const std::string& question, const PrivacyBound& bound) = 0;

@@ -244,8 +244,8 @@ ReproducedTable dpis_table3(const ReproduceOptions& options, Reporter& reporter)
       {fmt::format("Mean and standard deviation over {} seed{}, the model at the end; delta 1e-5, "
                    "Poisson batches, add or remove one example. The paper: mean of 5.",
                    seeds, seeds == 1 ? "" : "s"),
-       "Epsilon by privacy loss distributions; of DPIS by a Renyi filter at one order, its sum of "
-       "norms paid for without amplification by sampling.",
+       ("Epsilon by privacy loss distributions; of DPIS by a Renyi filter at one order, its sum of "
+        "norms paid for without amplification by sampling."),
        "Settings were chosen on these data sets, which epsilon does not count (nor does the "
        "paper).",
        "IMDb: vectors of GloVe 6B with 50 dimensions in place of 100, for the paper's 20,000 "

@@ -39,6 +39,7 @@ std::vector<bool> draw_membership(std::size_t canaries, const RandomKey& key) {
 
 std::vector<std::uint32_t> canary_parameters(std::size_t canaries, const Network& network) {
   std::vector<std::uint32_t> parameters;
+  parameters.reserve(canaries);
   for (std::size_t i = 0; i < canaries; ++i)
     parameters.push_back(static_cast<std::uint32_t>(i * network.parameter_count / canaries));
   return parameters;

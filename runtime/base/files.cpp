@@ -179,6 +179,7 @@ void sync_files(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (entry.is_regular_file()) files.push_back(entry.path());
   std::vector<std::future<void>> all;
+  all.reserve(files.size() + 1);
   // The lambdas capture `file` by reference. If no thread can be made, std::async runs a function
   // object later from which it has already moved; a captured path would then be empty.
   for (const std::filesystem::path& file : files)

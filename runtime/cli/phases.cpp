@@ -178,6 +178,7 @@ std::vector<privacy::Release> read_phases(const std::string& text, const std::st
   if (!list.is_array() || list.empty())
     throw InputError(source + ": expected a list of phases, found " + value_text_of(list));
   std::vector<privacy::Release> releases;
+  releases.reserve(list.size());
   for (std::size_t i = 0; i < list.size(); ++i)
     releases.push_back(release_at(list[i], source + ", phase " + std::to_string(i + 1)));
   return releases;

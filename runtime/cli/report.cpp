@@ -125,6 +125,7 @@ std::vector<fs::path> write_to(const fs::path& folder, const page::Document& d) 
 
 int run_report(const ReportFlags& o) {
   std::vector<FoundRun> runs;
+  runs.reserve(o.runs.size());
   for (const std::string& place : o.runs) runs.push_back(find_run(place));
   if (runs.size() > 1 && o.out.empty())
     throw InputError("report: expected --out DIR with several runs, found none");

@@ -206,6 +206,7 @@ Answer several_runs(const std::vector<std::string>& runs, std::optional<double> 
     spendings.push_back(spending_of(c.json, c.stated, c.file.string()));
   const std::uint64_t group = all.front().stated.max_rows;
   std::vector<privacy::RunSpending> chosen_spendings;
+  chosen_spendings.reserve(all.size());
   for (std::size_t i = 0; i < all.size(); ++i)
     chosen_spendings.push_back(as_chosen(spendings[i], all[i].stated));
   const double chosen = privacy::epsilon_as_chosen(chosen_spendings, joint_delta, group);

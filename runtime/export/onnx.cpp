@@ -508,6 +508,7 @@ std::string onnx_model(const ReleasedModel& model, const ExportNote& note,
   add_metadata(m, "dataset", model.dataset);
   if (!has_target(model.network.spec.loss)) {
     std::vector<std::string> classes;
+    classes.reserve(static_cast<std::size_t>(model.network.classes));
     for (int c = 0; c < model.network.classes; ++c)
       classes.push_back(class_name(model.inputs.classes(), c));
     add_metadata(m, "classes", json_list(classes));

@@ -19,7 +19,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// Number of losses that are added to one partial sum before it is added to the total. The rounding
 /// error then grows with the number of such blocks, not with the number of examples.
-constexpr std::uint64_t kBlock = 16;
+constexpr std::uint64_t kLossesPerBlock = 16;
 
 /// Distance on both axes below which a point of an ROC or precision-recall curve is left out,
 /// because it is too close to the point before it.
@@ -281,7 +281,7 @@ void Evaluator::add_class(const float* logits, std::uint8_t label) {
     calibrate(predicted_class(loss_, all), label);
     if (!reached_.empty()) count_thresholds(label);
   }
-  if (++examples_ % kBlock == 0) {
+  if (++examples_ % kLossesPerBlock == 0) {
     loss_sum_ += std::exchange(loss_of_block_, 0.0);
     brier_sum_ += std::exchange(brier_of_block_, 0.0);
   }

@@ -214,7 +214,7 @@ void Sweep::note_begun(std::size_t run, RunEvent event) const {
   for (const BegunRun& b : begun) {
     text += number_text(b.epsilon) + " " + number_text(b.delta);
     if (b.starts) text += kStarts;
-    text += "\n";
+    text += '\n';
   }
   std::error_code failed;  // write_atomically() fails then, and throws
   fs::create_directory(file.parent_path(), failed);
