@@ -27,6 +27,7 @@ struct EngineParts {
   /// may compute the sums, if there is one for the network that fits the device.
   EngineParts(Gpu device, const Network& network, const EngineSettings& settings,
               std::int64_t large_dense, bool may_be_fused);
+  ~EngineParts() = default;
   EngineParts(const EngineParts&) = delete;
   EngineParts& operator=(const EngineParts&) = delete;
 

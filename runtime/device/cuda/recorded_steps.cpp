@@ -87,6 +87,7 @@ std::vector<Gpu::Recording> RecordedSteps::record_for_rows(
     if (ahead_) places[0].batches = ahead_->batches();
   }
   std::vector<Gpu::Recording> recordings;
+  recordings.reserve(places.size());
   for (const StepRows& rows : places)
     recordings.push_back(p_.gpu.record([work, rows] { work(rows); }));
   return recordings;
