@@ -125,7 +125,7 @@ TEST(Allocation, IsTheSameOnADevice) {
       for (std::size_t i = 0; i < want.size(); ++i)
         if (want[i] == of_epoch) batch.push_back(static_cast<std::uint32_t>(i));
       for (const bool given : {false, true}) {
-        std::vector<std::uint16_t> flags(16 * 4);
+        std::vector<std::uint16_t> flags(std::size_t{16} * 4);
         std::vector<std::uint32_t> counts(5);
         std::vector<std::uint32_t> drawn(want.size(), kUnwritten);
         std::uint32_t count = 0;
@@ -184,7 +184,7 @@ TEST_P(AllocationLaw, PlacesOfOtherExamplesAndEpochsAreIndependent) {
   constexpr std::uint64_t kEpochs = 20'000;
   constexpr std::array<std::size_t, 6> kOthers = {1, 16, 17, 255, 256, 300};
   std::array<std::vector<double>, kOthers.size() + 1> both;
-  for (auto& table : both) table.resize(kSteps * kSteps);
+  for (auto& table : both) table.resize(std::size_t{kSteps} * kSteps);
   std::uint32_t before = 0;
   for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
     const auto step = allocated(cpu_kernels(best_simd_level()),

@@ -41,7 +41,8 @@ struct ConvTables {
       for (int kx = 0; kx < c.kernel; ++kx)
         for (int channel = 0; channel < c.channels; ++channel) {
           const auto tap = static_cast<std::int32_t>(taps.size());
-          tap_in.push_back(static_cast<std::int32_t>(ky * in.row() + kx * in.stride + channel));
+          tap_in.push_back(
+              static_cast<std::int32_t>(ky * in.row() + std::int64_t{kx} * in.stride + channel));
           tap_out.push_back(tap * out.stride);
           taps.push_back({tap_in.back(), tap * out.stride});
         }
@@ -104,9 +105,8 @@ TEST_P(CpuLayerKernel, ConvolutionsForward) {
           double want = static_cast<double>(bias[static_cast<std::size_t>(k)]);
           double size = std::abs(want);
           t.for_each_tap(c, oy, ox, [&](int tap, std::int64_t at) {
-            const double term =
-                static_cast<double>(x.values[at]) *
-                static_cast<double>(weight[static_cast<std::size_t>(tap * t.out.stride + k)]);
+            const double term = static_cast<double>(x.values[at]) *
+                                static_cast<double>(weight[tap * t.out.stride + k]);
             want += term;
             size += std::abs(term);
           });
@@ -146,8 +146,8 @@ TEST_P(CpuLayerKernel, ConvolutionsWeightGradients) {
           for (int k = 0; k < c.outputs; ++k) {
             const double term =
                 static_cast<double>(x.values[at]) * static_cast<double>(dy.at(oy, ox, k));
-            want[static_cast<std::size_t>(tap * t.out.stride + k)] += term;
-            size[static_cast<std::size_t>(tap * t.out.stride + k)] += std::abs(term);
+            want[tap * t.out.stride + k] += term;
+            size[tap * t.out.stride + k] += std::abs(term);
           }
         });
     for (std::size_t i = 0; i < want.size(); ++i)
@@ -176,7 +176,7 @@ TEST_P(CpuLayerKernel, LoadImageWritesPixelsAlone) {
         for (int y = 0; y < layout.height; ++y)
           for (int x = 0; x < layout.width; ++x)
             want[static_cast<std::size_t>(layout.at(y, x) + c)] =
-                floats[static_cast<std::size_t>((c * layout.height + y) * layout.width + x)];
+                floats[(c * layout.height + y) * layout.width + x];
       kernels().load_image({.bytes = as_bytes ? bytes.data() : nullptr,
                             .floats = as_bytes ? nullptr : floats.data(),
                             .scale = 0.5f,
@@ -478,7 +478,7 @@ TEST_P(CpuLayerKernel, LstmStepsForwardAndBackward) {
             std::vector<double> v(5);
             for (int k = 0; k < 4; ++k)
               v[static_cast<std::size_t>(k)] =
-                  static_cast<double>(sums[static_cast<std::size_t>(at + k * units)]);
+                  static_cast<double>(sums[static_cast<std::size_t>(at + std::int64_t{k} * units)]);
             v[4] = static_cast<double>(before[at]);
             if (std::isnan(v[0])) {
               EXPECT_TRUE(std::isnan(values[static_cast<std::size_t>(at)]));
@@ -515,7 +515,7 @@ TEST_P(CpuLayerKernel, GruStepsForwardAndBackward) {
       for (const bool with_nan : {false, true}) {
         const RowCounts r = rows_of(count, units);
         Guarded<float> gates(normals(r.size)), before(normals(r.size)), h(r.size, kLoud);
-        Guarded<float> dh(normals(r.size)), bias(normals(3 * units));
+        Guarded<float> dh(normals(r.size)), bias(normals(std::int64_t{3} * units));
         if (with_nan && count > 1) gates[r.row[1]] = kNan;
         const std::vector<float> sums = gates.values(), dh_after = dh.values();
         const GruStep step{.row = r.row.data(),
@@ -537,7 +537,7 @@ TEST_P(CpuLayerKernel, GruStepsForwardAndBackward) {
             std::vector<double> v(5);
             for (int k = 0; k < 4; ++k) {
               v[static_cast<std::size_t>(k)] =
-                  static_cast<double>(sums[static_cast<std::size_t>(at + k * units)]);
+                  static_cast<double>(sums[static_cast<std::size_t>(at + std::int64_t{k} * units)]);
               if (k > 0)
                 v[static_cast<std::size_t>(k)] +=
                     static_cast<double>(bias[std::int64_t{k - 1} * units + j]);

@@ -53,7 +53,7 @@ TEST_P(CpuSumKernel, GatheredProducts) {
           const std::vector<float> b = normals(std::int64_t{c.terms + 1} * (c.columns + 1));
           const std::vector<float> bias = normals(c.columns);
           const bool nan = with_nan && c.rows > 4 && c.terms > 0;
-          if (nan) a[static_cast<std::size_t>(t.a_row[4] + t.a_step[0])] = kNan;
+          if (nan) a[t.a_row[4] + t.a_step[0]] = kNan;
           std::vector<float> was = normals(std::int64_t{c.rows} * t.out_stride + 2);
           std::vector<bool> written(was.size());
           Guarded<float> out(was);
@@ -73,12 +73,11 @@ TEST_P(CpuSumKernel, GatheredProducts) {
             const auto row = static_cast<std::size_t>(m);
             bool reads_nan = false;
             for (int s = 0; s < c.terms; ++s)
-              reads_nan |= std::isnan(a[static_cast<std::size_t>(
-                  t.a_row[row] + t.a_step[static_cast<std::size_t>(s)])]);
+              reads_nan |= std::isnan(a[t.a_row[row] + t.a_step[s]]);
             for (int n = 0; n < c.columns; ++n) {
               const int column =
                   blocks ? t.out_block[static_cast<std::size_t>(n / 16)] + n % 16 : n;
-              const auto at = static_cast<std::size_t>(t.out_row[row] + column);
+              const std::size_t at = t.out_row[row] + column;
               written[at] = true;
               if (reads_nan) {
                 EXPECT_TRUE(std::isnan(out[static_cast<std::int64_t>(at)]));
@@ -89,9 +88,8 @@ TEST_P(CpuSumKernel, GatheredProducts) {
               if (start == GemmStart::out) want = static_cast<double>(was[at]);
               double size = std::abs(want);
               for (std::size_t s = 0; s < t.step.size(); ++s) {
-                const double term =
-                    static_cast<double>(a[static_cast<std::size_t>(t.a_row[row] + t.a_step[s])]) *
-                    static_cast<double>(b[static_cast<std::size_t>(t.b_step[s] + n)]);
+                const double term = static_cast<double>(a[t.a_row[row] + t.a_step[s]]) *
+                                    static_cast<double>(b[t.b_step[s] + n]);
                 want += term;
                 size += std::abs(term);
               }
@@ -133,6 +131,7 @@ TEST_P(CpuSumKernel, ColumnSums) {
     for (const int columns : {16, 48}) {
       const std::vector<float> b = normals(std::int64_t{terms + 1} * (columns + 3));
       std::vector<GemmStep> step;
+      step.reserve(static_cast<std::size_t>(terms));
       for (int t = 0; t < terms; ++t) step.push_back({-1, (terms - t) * (columns + 3)});
       Guarded<float> out(columns, kLoud);
       kernels().column_sum({.b = b.data(),
@@ -142,8 +141,7 @@ TEST_P(CpuSumKernel, ColumnSums) {
                             .out = out.data()});
       for (int n = 0; n < columns; ++n) {
         double want = 0.0;
-        for (const GemmStep& s : step)
-          want += static_cast<double>(b[static_cast<std::size_t>(s.b + n)]);
+        for (const GemmStep& s : step) want += static_cast<double>(b[s.b + n]);
         expect_near(static_cast<double>(out[n]), want, 4.0 * terms, "column sum");
       }
     }
@@ -243,7 +241,7 @@ TEST_P(CpuSumKernel, UnitsFlushAndAddUp) {
     for (int k = 0; k < kCount; ++k) {
       for (int i = 0; i < n; ++i) {
         // The sum of the totals goes round 2^64.
-        totals[k].push_back((std::int64_t{1} << 62) - i * (k + 1));
+        totals[k].push_back((std::int64_t{1} << 62) - std::int64_t{i} * (k + 1));
         units[k].push_back(i % 2 == 0 ? (1 << 30) + i : -(1 << 30) - k);
         want[i] += static_cast<std::uint64_t>(totals[k][i]) +
                    static_cast<std::uint64_t>(static_cast<std::int64_t>(units[k][i]));
@@ -275,13 +273,15 @@ TEST_P(CpuSumKernel, OuterProductsAreRoundedTermByTerm) {
   for (const GemmCase& c : {GemmCase{0, 3, 16}, GemmCase{3, 0, 16}, GemmCase{1, 1, 16},
                             GemmCase{7, 5, 48}, GemmCase{13, 9, 80}, GemmCase{25, 4, 112}})
     for (const bool with : {false, true}) {
-      std::vector<float> x = normals(std::int64_t{3} * c.rows + 40 * c.terms + 1);
+      std::vector<float> x = normals(std::int64_t{3} * c.rows + std::int64_t{40} * c.terms + 1);
       const std::vector<float> y = normals(std::int64_t{c.terms + 1} * (c.columns + 16));
       const std::int64_t n = std::int64_t{c.rows} * c.columns;
       const std::vector<float> mean = normals(n), inverse = normals(n), scale = normals(c.terms);
       std::vector<std::int32_t> x_row;
+      x_row.reserve(static_cast<std::size_t>(c.rows));
       for (int m = 0; m < c.rows; ++m) x_row.push_back(3 * m);
       std::vector<GemmStep> step;
+      step.reserve(static_cast<std::size_t>(c.terms));
       for (int t = 0; t < c.terms; ++t) step.push_back({40 * t, t * (c.columns + 16)});
       std::vector<float> large_y = y;
       for (float& v : large_y) v *= 1000.0f;
@@ -301,10 +301,8 @@ TEST_P(CpuSumKernel, OuterProductsAreRoundedTermByTerm) {
           const std::int64_t at = std::int64_t{m} * c.columns + k;
           double want = -5.0, slack = 0.0;
           for (std::size_t t = 0; t < step.size(); ++t) {
-            double term =
-                static_cast<double>(
-                    x[static_cast<std::size_t>(x_row[static_cast<std::size_t>(m)] + step[t].a)]) *
-                static_cast<double>(large_y[static_cast<std::size_t>(step[t].b + k)]);
+            double term = static_cast<double>(x[x_row[m] + step[t].a]) *
+                          static_cast<double>(large_y[step[t].b + k]);
             double size = std::abs(term);
             if (with) {
               const auto j = static_cast<std::size_t>(at);
@@ -323,19 +321,20 @@ TEST_P(CpuSumKernel, OuterProductsAreRoundedTermByTerm) {
 
 TEST_P(CpuSumKernel, OuterProductsOfFewOutputsAreThoseOfMany) {
   constexpr int kColumns = 16, kRows = 147, kTerms = 5;
+  constexpr std::int64_t kNumbers = std::int64_t{kRows} * kColumns;
   for (const int outputs : {1, 2, 3, 4, 5})
     for (const int apart : {1, 2}) {
-      const std::vector<float> x = normals(kTerms * 3 * kRows);
-      std::vector<float> y = normals(kTerms * kColumns);
+      const std::vector<float> x = normals(std::int64_t{kTerms} * 3 * kRows);
+      std::vector<float> y = normals(std::int64_t{kTerms} * kColumns);
       std::vector<std::int32_t> x_row;
+      x_row.reserve(kRows);
       std::vector<GemmStep> step;
       for (int m = 0; m < kRows; ++m) x_row.push_back(apart * m + 3);
       for (int t = 0; t < kTerms; ++t) {
         step.push_back({(kTerms - 1 - t) * 2 * kRows, t * kColumns});
-        for (int c = 0; c < kColumns; ++c)
-          y[static_cast<std::size_t>(t * kColumns + c)] *= c < outputs ? 1000.0f : 0.0f;
+        for (int c = 0; c < kColumns; ++c) y[t * kColumns + c] *= c < outputs ? 1000.0f : 0.0f;
       }
-      Guarded<std::int32_t> units(kRows * kColumns, -5), want(kRows * kColumns, -5);
+      Guarded<std::int32_t> units(kNumbers, -5), want(kNumbers, -5);
       AddOuter a{.x = x.data(),
                  .y = y.data(),
                  .units = want.data(),
@@ -372,9 +371,7 @@ TEST_P(CpuSumKernel, SecondMomentsAreExact) {
           for (int j = 0; j < stride; ++j) {
             double want = 3.0;
             if (i >= begin && i < end && j >= i / kColumnTile * kColumnTile)
-              for (int r = 0; r < count; ++r)
-                want += rows[static_cast<std::size_t>(r * stride + i)] *
-                        rows[static_cast<std::size_t>(r * stride + j)];
+              for (int r = 0; r < count; ++r) want += rows[r * stride + i] * rows[r * stride + j];
             EXPECT_EQ(sum[std::int64_t{i} * stride + j], want) << i << " " << j;
           }
       }
@@ -395,7 +392,7 @@ TEST_P(CpuSumKernel, ProjectRow) {
         double want = 0.0;
         for (int i = 0; i < inputs; ++i)
           want += static_cast<double>(x[static_cast<std::size_t>(i)]) *
-                  static_cast<double>(directions[static_cast<std::size_t>(i * outputs + k)]);
+                  static_cast<double>(directions[i * outputs + k]);
         expect_near(static_cast<double>(out[k]), want, 16.0, "projection");
       }
     }

@@ -105,7 +105,7 @@ TEST(SineCosineOfTurn, AreWithinTheirBound) {
   std::uniform_real_distribution<double> uniform(-1.0, 1.0);
   for (int i = 0; i < 30000; ++i) arguments.push_back(uniform(generator));
   for (int k = 1; k < 64; ++k) arguments.push_back(std::ldexp(uniform(generator), -k));
-  const Digits pi = boost::math::constants::pi<Digits>();
+  const Digits& pi = boost::math::constants::pi<Digits>();
   for (const Functions& f : every_form())
     for (const double t : arguments) {
       const SineCosine<double> got = f.sine_cosine(t);

@@ -317,6 +317,7 @@ TEST(RoundedNormals, AreNearlyAlwaysDecided) {
   for (const double s : {0x1p30, 0x1p36, 0x1p40}) {
     std::vector<FirstWords> first;
     constexpr int kPairs = 1 << 16;
+    first.reserve(kPairs);
     for (std::uint64_t j = 0; j < kPairs; ++j)
       first.push_back({golden_word(j, 0), golden_word(j, 1)});
     for (const Attempt& attempt : attempts()) {
@@ -335,8 +336,7 @@ TEST(RoundedNormals, AreNearlyAlwaysDecided) {
 
 // The ends of U1 and the eighths of a turn, where a double is exactly 0, 1 or -0.
 TEST(RoundedNormals, OfForcedWordsAreExact) {
-  std::vector<std::uint64_t> radii;
-  for (std::uint64_t i = 0; i < 8; ++i) radii.push_back(i);
+  std::vector<std::uint64_t> radii = {0, 1, 2, 3, 4, 5, 6, 7};
   for (std::uint64_t i = 1; i <= 2048; i += 89) radii.push_back(-i);
   radii.push_back(-std::uint64_t{2048});
   for (int i = 3; i < 64; i += 5) radii.push_back(std::uint64_t{1} << i);

@@ -224,6 +224,7 @@ struct Sum {
             .end = d,
             .released = released.data()};
   }
+  ~Sum() = default;
   Sum(const Sum&) = delete;
   Sum& operator=(const Sum&) = delete;
 
