@@ -28,6 +28,8 @@ class FakeGnuplot {
     fs::permissions(folder / "bin/gnuplot", fs::perms::owner_all);
     ::setenv("PATH", ((folder / "bin") + ":" + before_).c_str(), 1);
   }
+  FakeGnuplot(const FakeGnuplot&) = delete;
+  FakeGnuplot& operator=(const FakeGnuplot&) = delete;
   ~FakeGnuplot() { ::setenv("PATH", before_.c_str(), 1); }
 
  private:

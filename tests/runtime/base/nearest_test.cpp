@@ -1,5 +1,6 @@
 #include "runtime/base/nearest.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 

@@ -190,7 +190,7 @@ TEST_F(AccountRun, ExplainsEveryKindOfMethod) {
     const Finished f = cudp({"account", folder_ / name});
     EXPECT_EQ(f.exit, 0) << f.err;
     std::string flat = f.out;
-    for (std::size_t at = 0; (at = flat.find("\n", at)) != std::string::npos;)
+    for (std::size_t at = 0; (at = flat.find('\n', at)) != std::string::npos;)
       flat.replace(at, flat.find_first_not_of(" \n", at) - at, " ");
     EXPECT_NE(flat.find(part), std::string::npos) << flat;
     EXPECT_EQ(flat.find("nan"), std::string::npos) << flat;

@@ -19,7 +19,7 @@ class CliTrain : public testing::Test {
  protected:
   /// Arguments of a short training, and more of them.
   std::vector<std::string> training(const std::string& out,
-                                    std::vector<std::string> more = {}) const {
+                                    const std::vector<std::string>& more = {}) const {
     return with({"train",       "--dataset",   table_.table, "--schema",
                  table_.schema, "--test-data", table_.test,  "--test-data-is-public",
                  "--model",     "logistic",    "--delta",    "1e-5",
@@ -294,7 +294,7 @@ TEST_F(CliTrain, ExitCodesAndNothingWrittenOnBadInput) {
   EXPECT_NE(misspelt.err.find("'train'"), std::string::npos) << misspelt.err;
   int hidden = 0;
   for (const auto& entry : fs::directory_iterator(folder_.path()))
-    hidden += entry.path().filename().string().starts_with(".") ? 1 : 0;
+    hidden += entry.path().filename().string().starts_with('.') ? 1 : 0;
   EXPECT_EQ(hidden, 0);
 }
 
@@ -332,8 +332,8 @@ TEST_F(CliTrain, APrivateSizeDoesNotMoveTheCertifiedEpsilon) {
 }
 
 TEST_F(CliTrain, SaysWhyARunIsNotForReleaseAndWhatItIsTooWeakFor) {
-  const auto certificate = [&](const std::string& out, std::vector<std::string> more) {
-    const Finished f = cudp(training(out, std::move(more)));
+  const auto certificate = [&](const std::string& out, const std::vector<std::string>& more) {
+    const Finished f = cudp(training(out, more));
     EXPECT_EQ(f.exit, 0) << f.err;
     Json c = Json::parse(file(out + "/release/privacy.json"));
     c["stderr"] = f.err;

@@ -63,7 +63,7 @@ bool is_placeholder(const std::string& word) {
 Arguments filled(const Arguments& words) {
   Arguments out;
   for (const std::string& word : words) {
-    if (word.ends_with("...") || word.starts_with("[")) continue;
+    if (word.ends_with("...") || word.starts_with('[')) continue;
     if (out.empty()) {
       out.push_back(is_placeholder(word) ? "train" : word);
       continue;
@@ -148,7 +148,7 @@ std::optional<Found> command_in(const std::string& part) {
     Found found{script ? Arguments{"train"} : Arguments{}};
     for (++i; i < all.size(); ++i) {
       if (all[i].find_first_of("<>") != std::string::npos) break;
-      const bool last = all[i].size() > 1 && all[i].ends_with(";");
+      const bool last = all[i].size() > 1 && all[i].ends_with(';');
       if (all[i] == "$@" || all[i].ends_with("[@]}"))
         found.is_whole = false;
       else
@@ -185,7 +185,7 @@ class Documents {
 
   void read_script(const fs::path& file) {
     each_line(file, [&](const std::string& line) {
-      const bool comment = line.starts_with("#");
+      const bool comment = line.starts_with('#');
       for (const std::string& part : shell_parts(comment ? line.substr(1) : line))
         if (const auto found = command_in(part);
             found && (!comment || std::ranges::count(kCommands, found->words.front()) > 0))
@@ -199,7 +199,7 @@ class Documents {
     std::string joined;
     for (const std::string& line : lines_of(text)) {
       joined += line;
-      if (joined.starts_with("  cudp ") && joined.ends_with("\\")) {
+      if (joined.starts_with("  cudp ") && joined.ends_with('\\')) {
         joined.back() = ' ';
         continue;
       }
@@ -217,7 +217,7 @@ class Documents {
     for (const std::string& line : lines_of(content_of(file))) {
       ++number;
       joined += line;
-      if (joined.ends_with("\\")) {
+      if (joined.ends_with('\\')) {
         joined.back() = ' ';
         continue;
       }
@@ -242,7 +242,7 @@ class Documents {
   void read_flags(const Arguments& words, bool only_of_train) {
     for (std::size_t i = 0; i < words.size(); ++i) {
       // `--at-` stands for all flags that begin so.
-      if (!is_flag(words[i]) || words[i].ends_with("-")) continue;
+      if (!is_flag(words[i]) || words[i].ends_with('-')) continue;
       const std::string key = words[i].substr(2, words[i].find('=') - 2);
       if (only_of_train && find_option(key) == nullptr) continue;
       Arguments flag = {words[i]};

@@ -244,10 +244,7 @@ TEST_F(ExportedTable, RefusesWhatPredictRefuses) {
     lines.push_back(Visit{.lactate = cell}.line());
   }
   for (const std::string& cell : dates) lines.push_back(Visit{.admitted = cell}.line());
-  for (const char* cell : {"Westen", "süd", "Su\u0308d",
-                           "S\xfc"
-                           "d",
-                           "\"Süd\"x"})
+  for (const char* cell : {"Westen", "süd", "Su\u0308d", "S\374d", "\"Süd\"x"})
     lines.push_back(Visit{.ward = cell}.line());
   lines.insert(lines.end(), {"too,few\n", Visit{}.line(), "a,b,c,d,e,f,g,h\n", ",,,,,,\n",
                              Visit{.doctor = "\"open"}.line(), Visit{.doctor = "x\"y,\"z"}.line()});
@@ -327,7 +324,7 @@ TEST_F(Export, OfAMatrixAnswersAsPredict) {
 TEST_F(Export, OfImagesAnswersAsPredict) {
   const std::string python = python_with("numpy");
   if (python.empty()) GTEST_SKIP() << "python3 with numpy is missing";
-  std::string pixels(60 * 100, '\0'), labels;
+  std::string pixels(std::size_t{60} * 100, '\0'), labels;
   for (std::size_t i = 0; i < pixels.size(); ++i)
     pixels[i] = static_cast<char>((i * i + i / 100 * 37) % 251);
   for (std::size_t i = 0; i < 60; ++i) labels += static_cast<char>(i % 10);

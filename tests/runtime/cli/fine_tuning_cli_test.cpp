@@ -130,7 +130,7 @@ TEST_F(FineTuningCli, TheDigestIsThatOfTheFile) {
       "cd " + folder_.path().string() + " && sha256sum " + kStart + " > digest.txt";
   ASSERT_EQ(std::system(command.c_str()), 0);
   EXPECT_EQ(file("digest.txt").substr(0, 64),
-            certificate("run").at("public_inputs").at(0).at("sha256"));
+            certificate("run").at("public_inputs").at(0).at("sha256").get<std::string>());
 }
 
 TEST_F(FineTuningCli, NamesWhatTheFileLacksAndWhatTheModelDoesNotUse) {

@@ -52,7 +52,7 @@ TEST_F(HoldoutCli, PublishesNoisyFiguresWithBarsAndKeepsExactOnesPrivate) {
   // A quarter of the persons, of whom up to two rows each are used. The others are counted.
   std::map<std::string, double> used;
   for (const std::string& line : lines_of(content_of(folder_ / "visits.csv")))
-    if (line.starts_with("p")) {
+    if (line.starts_with('p')) {
       double& of_person = used[line.substr(0, line.find(','))];
       of_person = std::fmin(of_person + 1.0, 2.0);
     }

@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(All, CliMethods, testing::ValuesIn(kRuns),
 
 class CliMethodFlags : public testing::Test {
  protected:
-  std::string refusal(std::vector<std::string> flags) const {
+  std::string refusal(const std::vector<std::string>& flags) const {
     const Finished f = run_cudp(
         folder_,
         with({"train", "--dataset", "glyphs", "--delta", "1e-5", "--epsilon", "1"}, flags));

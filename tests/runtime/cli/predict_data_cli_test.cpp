@@ -145,7 +145,7 @@ TEST_F(Predict, TheGuidesPythonReproducesAccuraciesOfATable) {
 TEST_F(Predict, TheGuidesPythonReproducesAccuraciesOfACnn) {
   const std::string python = python_with("numpy, safetensors, torch");
   if (python.empty()) GTEST_SKIP() << "python3 with numpy, safetensors and torch is missing";
-  std::string pixels(300 * 784, '\0');
+  std::string pixels(std::size_t{300} * 784, '\0');
   std::string labels;
   for (std::size_t i = 0; i < 300; ++i) {
     labels += static_cast<char>(i % 10);

@@ -297,7 +297,7 @@ TEST_F(CliRanks, WhatCannotBeSharedIsRefused) {
 }
 
 /// Writes an IDX header, and `count` times `item`.
-void write_idx(const std::string& path, std::vector<std::uint32_t> header, std::size_t count,
+void write_idx(const std::string& path, const std::vector<std::uint32_t>& header, std::size_t count,
                std::size_t item) {
   std::string all;
   for (const std::uint32_t word : header) all += big_endian(word);

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 class RowCount : public testing::Test {
  protected:
-  Finished train(const std::string& out, Arguments more) const {
+  Finished train(const std::string& out, const Arguments& more) const {
     return run_cudp(folder_,
                     with({"train",    "--dataset", table_.table, "--schema",  table_.schema,
                           "--model",  "logistic",  "--delta",    "1e-5",      "--epsilon",
@@ -157,6 +157,7 @@ TEST_F(RowCount, RunsWithoutANameOfTheirOwnNeverCollide) {
   constexpr int kJobs = 6;
   std::vector<TemporaryFolder> outputs(kJobs);
   std::vector<CudpProcess> jobs;
+  jobs.reserve(outputs.size());
   for (const TemporaryFolder& output : outputs) jobs.emplace_back(output, words, here.string());
   for (CudpProcess& job : jobs) {
     const Finished f = job.wait();

@@ -49,7 +49,7 @@ class RowsInCli : public testing::Test {
     std::string words;
     for (const char* word : small_data::kWords) words += std::string(word) + "\n";
     write_text(folder_ / "words.txt", words);
-    std::vector<float> x(700 * 5);
+    std::vector<float> x(std::size_t{700} * 5);
     std::vector<std::int64_t> y(700);
     for (float& v : x) v = static_cast<float>(random() % 1000) / 500.0f - 1.0f;
     for (std::size_t i = 0; i < y.size(); ++i) y[i] = x[i * 5] > 0.0f ? 1 : 0;
@@ -240,11 +240,10 @@ TEST_F(RowsInCli, AResumedRunUsesTheRowsThatWereCoded) {
 
 TEST_F(RowsInCli, AFileThatIsCutShortIsOneLine) {
   const std::string at = folder_.path().string() + "/";
-  for (const auto& [data, file] :
-       {std::pair{"--dataset " + at + "images --model logistic",
-                  at + "images/train-images-idx3-ubyte"},
-        {"--dataset " + at + "x.npy --labels " + at + "y.npy --classes 2 --model mlp",
-         at + "x.npy"}}) {
+  const std::pair<std::string, std::string> kinds[] = {
+      {"--dataset " + at + "images --model logistic", at + "images/train-images-idx3-ubyte"},
+      {"--dataset " + at + "x.npy --labels " + at + "y.npy --classes 2 --model mlp", at + "x.npy"}};
+  for (const auto& [data, file] : kinds) {
     SCOPED_TRACE(file);
     const std::string content = content_of(file);
     CudpProcess process(folder_,
@@ -314,7 +313,7 @@ TEST_F(RowsInCli, MoreRowsThanMemoryTrainFromFiles) {
   fs::create_directory(at + "many");
   {
     std::mt19937_64 random(9);
-    std::string block(784 * 1000, '\0');
+    std::string block(std::size_t{784} * 1000, '\0');
     for (char& c : block) c = static_cast<char>(random());
     std::ofstream images(at + "many/train-images-idx3-ubyte", std::ios::binary);
     images << idx_images(kImages, 28, 28, "");

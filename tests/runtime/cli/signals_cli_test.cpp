@@ -20,7 +20,7 @@ std::vector<std::string> unfinished_in(const fs::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(".") || name.find(".new") != std::string::npos)
+    if (name.starts_with('.') || name.find(".new") != std::string::npos)
       names.push_back(entry.path().string());
   }
   return names;

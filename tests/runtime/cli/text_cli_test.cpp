@@ -40,7 +40,8 @@ columns = [
     write_text(words, "good\nbad\nfilm\n");
   }
 
-  std::vector<std::string> train(const std::string& out, std::vector<std::string> more) const {
+  std::vector<std::string> train(const std::string& out,
+                                 const std::vector<std::string>& more) const {
     return with({"train",       "--dataset", table,       "--schema", schema,
                  "--test-data", test,        "--out",     out,        "--epsilon",
                  "8",           "--delta",   "1e-5",      "--batch",  "128",
@@ -49,7 +50,8 @@ columns = [
                  "--tokens",    "8"},
                 more);
   }
-  std::vector<std::string> eval(const std::string& run, std::vector<std::string> more) const {
+  std::vector<std::string> eval(const std::string& run,
+                                const std::vector<std::string>& more) const {
     return with({"eval", run, "--dataset", test, "--schema", schema, "--json"}, more);
   }
 

@@ -131,7 +131,7 @@ TEST(ThresholdStory, TheGuidesCommandsLeadFromACsvToAJudgedThreshold) {
   const std::string threshold = lines_of(content_of(folder / "threshold.txt")).at(0);
   EXPECT_GT(std::stod(threshold), 0.0);
   EXPECT_LT(std::stod(threshold), 0.5);
-  const auto run = [&](std::vector<std::string> arguments) {
+  const auto run = [&](const std::vector<std::string>& arguments) {
     const Finished f = run_cudp(folder, arguments);
     EXPECT_EQ(f.exit, 0) << f.err;
     return f.out;

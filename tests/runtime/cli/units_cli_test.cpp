@@ -307,7 +307,9 @@ TEST_F(UnitsCli, AreNamedByNoMessageAboutARow) {
   const std::string head = "who,age,hours,ill\n", good = std::string(kSecret) + "1,30,20,no\n";
   for (const char* const row : {",30,20,no\n", ",old,20,no\n", ",30,20\n", ",30,20,no,more\n",
                                 ",30,20,perhaps\n", "\"x,30,20,no\n"}) {
-    write_text(folder_ / "visits.csv", head + good + kSecret + row + good + good);
+    std::string table = head + good;
+    table.append(kSecret).append(row).append(good).append(good);
+    write_text(folder_ / "visits.csv", table);
     const Finished f = train("run", kDpSgd);
     EXPECT_FALSE(f.exit == 0 && row != std::string(",30,20,no\n")) << row;
     expect_no_text_of_a_unit("run", f);

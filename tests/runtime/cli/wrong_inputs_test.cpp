@@ -82,7 +82,7 @@ struct WrongInput {
 };
 
 /// A training on a table, and more words of it.
-Arguments table(Arguments more, const std::string& file = "p.csv",
+Arguments table(const Arguments& more, const std::string& file = "p.csv",
                 const std::string& schema = "p.toml") {
   return with({"train", "--dataset", file, "--schema", schema, "--epsilon", "1", "--delta", "1e-5",
                "--batch", "2", "--steps", "1"},

@@ -133,8 +133,10 @@ Dataset read(const Table& table) {
 float square_of(const Dataset& set, std::size_t i) {
   const CodedRows rows = set.coded_rows();
   float square = 0.0f;
-  std::memcpy(&square, rows.rows + static_cast<std::size_t>(rows.row_bytes) * i + 4 * rows.numbers,
-              sizeof square);
+  std::memcpy(
+      &square,
+      rows.rows + static_cast<std::size_t>(rows.row_bytes) * i + std::ptrdiff_t{4} * rows.numbers,
+      sizeof square);
   return square;
 }
 

@@ -41,7 +41,7 @@ class Arrays : public testing::Test {
 };
 
 TEST_F(Arrays, BytesAreImages) {
-  const Bytes pixels = counted_bytes(2 * 3 * 2 * 4);
+  const Bytes pixels = counted_bytes(std::size_t{2} * 3 * 2 * 4);
   const auto check = [&](const std::string& shape, const ArrayOptions& options,
                          const Shape& expected) {
     const Dataset train = load(npy("|u1", shape, bytes_of(pixels)), options).train;
@@ -65,7 +65,7 @@ TEST_F(Arrays, BytesAreImages) {
 }
 
 TEST_F(Arrays, ChannelsComeFirst) {
-  Bytes last(2 * 24);
+  Bytes last(std::size_t{2} * 24);
   std::vector<float> last_floats(last.size());
   for (std::size_t i = 0; i < 2; ++i)
     for (std::size_t c = 0; c < 3; ++c)
@@ -263,7 +263,7 @@ TEST_F(Arrays, TargetsAreScaledByPublicBounds) {
 
 /// The place is an index into the array as the file has it.
 TEST_F(Arrays, ARowThatIsNotFiniteIsNamedOrBecomesZeros) {
-  std::vector<float> x(2 * 2 * 2 * 3, 1.0f);
+  std::vector<float> x(std::size_t{2} * 2 * 2 * 3, 1.0f);
   x[12 + 2 * 3 + 1] = std::nanf("");
   const std::string file = npy("<f4", "(2, 2, 2, 3)", bytes_of(x));
   EXPECT_EQ(refused(file, {.channels_last = true}),

@@ -135,7 +135,7 @@ TEST(GivenArrays, OtherTypesAndLayoutsAreCopied) {
 
 TEST(GivenArrays, BytesAreImages) {
   const ThreeRows rows;
-  const std::vector<std::uint8_t> pixels(3 * 4 * 5, 7);
+  const std::vector<std::uint8_t> pixels(std::size_t{3} * 4 * 5, 7);
   GivenArrays arrays = rows.arrays();
   arrays.train.x = given_of(pixels, "|u1", {3, 4, 5});
   const DataSplit split = load_data(ThreeRows::request(arrays));

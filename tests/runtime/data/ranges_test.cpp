@@ -202,7 +202,7 @@ TEST_F(Ranges, HeldOutRows) {
   DataRequest units = table("unit = \"who\"\nmax_rows = 2\n");
   units.holdout.emplace(key_from_seed(6), 0.4);
   expect_ranges(units, {2, 3, 7});
-  std::vector<float> x(kRangeRows * 3);
+  std::vector<float> x(std::size_t{kRangeRows} * 3);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 31 % 17);
   DataRequest matrix = {
       .dataset = dir_.write("x.npy", npy_floats(kRangeRows, x)),
@@ -214,12 +214,13 @@ TEST_F(Ranges, HeldOutRows) {
        {dir_.write("x64.npy",
                    npy("<f8", "(3900, 3)", bytes_of(std::vector<double>(x.begin(), x.end())))),
         dir_.write("x.npy.gz", gzipped(npy_floats(kRangeRows, x))),
-        dir_.write("bytes.npy", npy("|u1", "(3900, 2, 3)", std::string(kRangeRows * 6, 'a')))}) {
+        dir_.write("bytes.npy",
+                   npy("|u1", "(3900, 2, 3)", std::string(std::size_t{kRangeRows} * 6, 'a')))}) {
     matrix.dataset = file;
     expect_ranges(matrix, {1, 2});
   }
-  matrix.dataset =
-      dir_.write("last.npy", npy("|u1", "(3900, 2, 2, 3)", std::string(kRangeRows * 12, 'a')));
+  matrix.dataset = dir_.write(
+      "last.npy", npy("|u1", "(3900, 2, 2, 3)", std::string(std::size_t{kRangeRows} * 12, 'a')));
   matrix.arrays.channels_last = true;
   expect_ranges(matrix, {1});
   matrix = {.dataset = dir_.path() + "/x.npy", .labels_path = y, .classes = 2};
@@ -281,7 +282,7 @@ TEST_F(Ranges, FaultsAreNamedByTheirPlaceInTheFile) {
     images.write("data_batch_" + std::to_string(b) + ".bin", cifar_records(0, 600));
   images.write("test_batch.bin", cifar_records(0, 10));
   std::string odd = cifar_records(0, 600);
-  odd[590 * 3073] = 11;
+  odd[std::size_t{590} * 3073] = 11;
   images.write("data_batch_2.bin", odd);
   const auto of_images = [&](int rank) {
     return refusal_of(

@@ -62,6 +62,7 @@ class Dice {
   /// Different texts, `count` of them.
   std::vector<std::string> texts(std::size_t count) {
     std::vector<std::string> out;
+    out.reserve(count);
     for (std::size_t i = 0; i < count; ++i) out.push_back(text() + std::to_string(i));
     return out;
   }

@@ -46,8 +46,10 @@ TEST(TextTable, FindsWhatAMapFinds) {
 
 /// Texts that differ in the middle alone do not fill one place of the table.
 TEST(TextTable, LongListsOfLongTextsAreFoundAtOnce) {
+  constexpr int kTexts = 200'000;
   std::vector<std::string> texts;
-  for (int i = 0; i < 200'000; ++i)
+  texts.reserve(kTexts);
+  for (int i = 0; i < kTexts; ++i)
     texts.push_back("https://example.org/" + std::to_string(1'000'000 + i) + "/the-same-end");
   const TextTable table(texts);
   for (std::size_t i = 0; i < texts.size(); ++i)

@@ -59,7 +59,7 @@ StreamCase stream_case(const char* name, const cases::Case& of, std::size_t rows
   return c;
 }
 
-StreamCase stream_case(const char* name, cases::InfluenceCase of) {
+StreamCase stream_case(const char* name, const cases::InfluenceCase& of) {
   StreamCase c{name, of.net, of.data, stream_settings()};
   c.step.noise_std = 0.3f;
   return c;
@@ -126,13 +126,13 @@ std::vector<StreamCase> stream_cases() {
   std::vector<StreamCase> all;
   all.push_back(stream_case("images, fused", cases::kCases[4], 24));
   all.push_back(stream_case("floats, fused", cases::kCases[1]));
-  all.back().data.floats[37 * 5] = NAN;
+  all.back().data.floats[std::size_t{37} * 5] = NAN;
   all.back().data.floats[37 * 9 + 3] = INFINITY;
   all.back().by_allocation = true;
   all.push_back(stream_case("images by layers", cases::kCases[6], 40));
   all.push_back(stream_case("floats by layers", cases::kCases[1]));
   all.back().fused = false;
-  all.back().data.floats[37 * 7] = NAN;
+  all.back().data.floats[std::size_t{37} * 7] = NAN;
   all.push_back(stream_case(
       "table", cases::coded_case(cases::kCodedModels[3], cases::Adds::flat, 4, 300, false)));
   all.push_back(

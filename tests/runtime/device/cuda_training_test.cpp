@@ -151,9 +151,9 @@ TEST(CudaClassWeights, SumsOfImagesAndTextsAreTheOracles) {
     s.class_weights = falling_weights(of.classes);
     reference::ReferenceEngine oracle(net, s);
     const std::vector<float> want = cases::clipped_sum(oracle, s.recipe, net, data, 0.5f);
-    const std::vector<float> got =
-        cases::clipped_sum(*device_engine(net, few_in_flight(s), {.shared_bytes = 227 * 1024}),
-                           s.recipe, net, data, 0.5f);
+    const std::vector<float> got = cases::clipped_sum(
+        *device_engine(net, few_in_flight(s), {.shared_bytes = std::size_t{227} * 1024}), s.recipe,
+        net, data, 0.5f);
     const cases::Distance d = cases::distance(got.data(), want.data(), want.size());
     EXPECT_LE(d.error, 1e-4 * d.size + 1e-5 * std::sqrt(static_cast<double>(want.size())))
         << of.name;

@@ -94,6 +94,7 @@ void write_case(const fs::path& folder, const ReleasedModel& m, Dataset data) {
     write("probabilities.out.npy", npy_of("<f4", {n, classes}, p));
   } else if (has_target(loss)) {
     std::vector<double> values;
+    values.reserve(logits.size());
     for (const float z : logits) values.push_back(m.inputs.target()->value(static_cast<double>(z)));
     write("value.out.npy", npy_of("<f8", {n, 1}, values));
   }

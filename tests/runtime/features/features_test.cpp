@@ -297,7 +297,7 @@ TEST_F(MakeFeatures, LeavesDataAloneUnlessAskedAndRefusesWhatDoesNotFit) {
 /// The program, on the built-in images.
 class CliFeatures : public testing::Test {
  protected:
-  Finished train(const std::string& out, std::vector<std::string> more) const {
+  Finished train(const std::string& out, const std::vector<std::string>& more) const {
     return run_cudp(folder_,
                     with({"train",   "--dataset", "glyphs",  "--features",  "scatter",
                           "--sigma", "1",         "--delta", "1e-5",        "--batch",

@@ -253,7 +253,7 @@ TEST(Checkpoint, CodesOfDataTellEveryChangeAndItsBlock) {
   std::swap(other.labels[0], other.labels[1]);
   EXPECT_EQ(changed_blocks(other), "0") << "the order counts";
   other = data;
-  other.floats.resize(2 * 599);
+  other.floats.resize(std::size_t{2} * 599);
   other.labels.resize(599);
   EXPECT_EQ(changed_blocks(other), "2");
   other = data;
@@ -280,14 +280,15 @@ TEST(Checkpoint, CodesOfRowsInAFileThatIsReadForAnotherPurposeToo) {
     return authenticator.block_tags(data, 2, [&](const RowUse& use) {
       EXPECT_EQ(use.multiple, 256u);
       const std::span rows(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-      use.use(512, rows.subspan(512 * 8));
-      if (all) use.use(0, rows.first(512 * 8));
+      constexpr std::size_t kBytes = std::size_t{512} * 8;
+      use.use(512, rows.subspan(kBytes));
+      if (all) use.use(0, rows.first(kBytes));
       return all;
     });
   };
   EXPECT_EQ(read(true), tags);
   EXPECT_EQ(read(false), tags);
-  bytes[300 * 8] ^= 1;
+  bytes[std::size_t{300} * 8] ^= 1;
   const std::string other = read(true);
   for (std::size_t b = 0; b < 3; ++b)
     EXPECT_EQ(other.substr(16 * b, 16) == tags.substr(16 * b, 16), b != 1) << b;

@@ -287,6 +287,7 @@ TEST(Reservation, ThreadsTakeTurns) {
   const fs::path budget = dir / "budget";
   BudgetFile::create(budget, 3.0, 1e-5);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       for (int i = 0; i < 25; ++i) {

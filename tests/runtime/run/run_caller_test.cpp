@@ -154,7 +154,7 @@ TEST(RunCaller, AChargeIsSyncedBeforeTheFolderOfANewRun) {
   std::vector<std::string> notes, synced;
   Reporter reporter(Reporter::Silent{});
   Settings settings = called_settings(dir / "run");
-  std::vector<float> x(2 * 400);
+  std::vector<float> x(std::size_t{2} * 400);
   std::vector<std::int64_t> y(400);
   for (std::size_t i = 0; i < y.size(); ++i) {
     y[i] = static_cast<std::int64_t>(i % 2);

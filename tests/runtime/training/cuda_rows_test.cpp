@@ -152,8 +152,9 @@ TEST_F(CudaRows, RowsInAFileGiveTheModelOfRowsInMemory) {
   for (const std::string method : {"dpsgd", "dpis"}) {
     for (const std::string where : {"memory", "file"})
       train("cuda", method + where,
-            "--dataset visits.csv --model logistic --steps 2 --batch 60 --method " + method +
-                " --rows-in " + where + kHeldOut);
+            fmt::format("--dataset visits.csv --model logistic --steps 2 --batch 60 --method {} "
+                        "--rows-in {}{}",
+                        method, where, kHeldOut));
     EXPECT_EQ(weights_of(method + "file"), weights_of(method + "memory"));
     EXPECT_EQ(content_of(folder_ / (method + "file/private/metrics.jsonl")),
               content_of(folder_ / (method + "memory/private/metrics.jsonl")));

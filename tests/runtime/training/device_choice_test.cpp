@@ -302,6 +302,8 @@ TEST_F(DeviceChoice, TheNumberIsOneOfTheDevicesThatThereAre) {
 TEST_F(DeviceChoice, AutoTakesTheDeviceThatIsFound) {
   struct Found {
     Found() { replace_cuda(&emulated_cuda(), true); }
+    Found(const Found&) = delete;
+    Found& operator=(const Found&) = delete;
     ~Found() { replace_cuda(nullptr); }
   } found;
   EXPECT_EQ(choose_backend(Device::automatic).name, "cuda");
