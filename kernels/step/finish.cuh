@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(64, 10) finish_kernel(FinishStep a) {
     if (s != 0.0)
       random_block<ScalarLanes>(stream, static_cast<std::uint32_t>(16 * tile + lane), word);
     for (int p = first; p < (a.by_pairs ? first + 1 : 4); ++p) {
-      const std::int64_t i = 128 * tile + 32 * p + lane;
+      const std::int64_t i = 128 * tile + (32 * p + lane);
       if (i >= a.n) break;
       TriedPair tried{.k = {0, 0}, .decided = true};
       if (s != 0.0) tried = try_pair_of(word, p, s);
