@@ -152,6 +152,7 @@ TEST(Accountant, OrderAndGroupingOfEqualReleasesDoNotMatter) {
 
 TEST(Accountant, ManyDifferentReleasesAreGroupedAndTheLossIsStated) {
   std::vector<Release> releases;
+  releases.reserve(3000);
   for (int t = 0; t < 3000; ++t)
     releases.push_back({PoissonGaussian{0.005, 1.0 + 0.5 * std::pow(20.0 + t, 0.25) / 4.0}, 1});
   const AccountantOptions grouped{.kind = AccountantKind::pld, .max_distinct_releases = 48};

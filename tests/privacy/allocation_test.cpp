@@ -343,6 +343,7 @@ TEST(Allocation, ThreadsShareTables) {
   };
   // More tables than are kept.
   std::vector<std::future<pld::PrivacyLoss>> found;
+  found.reserve(60);
   for (std::uint64_t i = 0; i < 60; ++i)
     found.push_back(std::async(std::launch::async, loss, 2 + i % 20));
   for (std::uint64_t i = 0; i < found.size(); ++i) {

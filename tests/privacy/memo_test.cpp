@@ -95,6 +95,7 @@ TEST(AccountantMemo, KeepsRefusals) {
 TEST(AccountantMemo, IsSharedByThreads) {
   AccountantMemo memo;
   std::vector<std::future<double>> answers;
+  answers.reserve(8);
   for (int i = 0; i < 8; ++i)
     answers.push_back(std::async(std::launch::async, [&] {
       return memo.epsilon(kSteps, AccountantOptions(), 1e-5).epsilon;

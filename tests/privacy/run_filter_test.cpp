@@ -20,7 +20,7 @@ constexpr double kRunDelta = 1e-5;
 
 /// A training of DP-SGD with epsilon 1 at delta 1e-5.
 RunSpending epsilon_one() {
-  const std::uint64_t steps = 40 * 118;
+  const std::uint64_t steps = std::uint64_t{40} * 118;
   const double q = 512.0 / 60000.0;
   const double sigma = calibrate_sigma({}, {PoissonGaussian{q, 1.0}, steps}, 1.0, kRunDelta);
   return {.run = PlannedRun{{{PoissonGaussian{q, sigma}, steps}}}};

@@ -192,7 +192,7 @@ TEST(VerifyTranscript, IsReadBack) {
               .charged = 7,
               .sums = {-1, std::int64_t{1} << 62},
               .scores = {-0.5, 1e300},
-              .values = {0.1, -INFINITY}},
+              .values = {0.1, -std::numeric_limits<double>::infinity()}},
       Update{.step = 3,
              .optimizer = "adam",
              .learning_rate = INFINITY,
