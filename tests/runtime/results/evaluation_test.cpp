@@ -86,6 +86,7 @@ TEST(Auc, OfTwoClassesIsTheShareOfPairsWon) {
 TEST(Auc, OfTwoSoftmaxOutputsIsThatOfTheirDifference) {
   const Predictions p = random_predictions(Loss::softmax_cross_entropy, 2, 150, 3);
   std::vector<double> scores;
+  scores.reserve(p.size());
   for (std::size_t i = 0; i < p.size(); ++i)
     scores.push_back(static_cast<double>(p.logits[2 * i + 1] - p.logits[2 * i]));
   EXPECT_DOUBLE_EQ(evaluate(p).auc, pairs_won(scores, p.labels, 1));
@@ -315,6 +316,7 @@ TEST(Thresholds, AreFoundAmongAllScores) {
     class_probabilities(Loss::logistic, {&z, 1}, probabilities);
     if (!std::isnan(probabilities[1])) scores.insert(probabilities[1]);
   }
+  all.reserve(scores.size());
   for (const float s : scores) all.push_back(counted(p, double{s}));
   for (const double share : {0.0, 0.3, 0.5, 0.6, 0.65, 0.7, 0.9, 0.97, 1.0}) {
     const ThresholdCounts* precise = nullptr;

@@ -151,14 +151,14 @@ TEST(EventFile, ContinuesItsRunOnly) {
   const std::vector<MetricsRow> three = {two[0], two[1], row_at(300, 1.0)};
   write_text(path, encode_events(three));
   // The run goes on from a checkpoint before the newest row.
-  EventFile(folder.path(), two);
+  (void)EventFile(folder.path(), two);
   EXPECT_EQ(content_of(path), encode_events(two));
   // A process that wrote no events was in between.
-  EventFile(folder.path(), three);
+  (void)EventFile(folder.path(), three);
   EXPECT_EQ(content_of(path), encode_events(three));
   // A process ended while it wrote.
   write_text(path, encode_events(three).substr(0, encode_events(three).size() - 5));
-  EventFile(folder.path(), three);
+  (void)EventFile(folder.path(), three);
   EXPECT_EQ(content_of(path), encode_events(three));
   EXPECT_THROW(EventFile(folder.path(), {row_at(100, 0.25)}), InputError);
   EXPECT_THROW(EventFile(folder.path(), {}), InputError);

@@ -46,6 +46,7 @@ std::vector<double> released(const HoldoutPlan& plan, const Predictions& p, int 
 
 std::vector<double> moved(const std::vector<double>& from, const std::vector<double>& to) {
   std::vector<double> by;
+  by.reserve(from.size());
   for (std::size_t i = 0; i < from.size(); ++i) by.push_back(to[i] - from[i]);
   return by;
 }
@@ -165,10 +166,10 @@ TEST(HoldoutFigures, SpendTheirBudgetAndNoMore) {
     for (const double size_noise : {0.0, 60.0})
       for (const std::uint64_t rows : {1u, 4u})
         for (const bool target : {false, true}) {
-          const HoldoutPlan plan =
-              plan_holdout(0.2, epsilon, 1e-6, target, rows * size_noise, rows);
+          const double noise_of_size = static_cast<double>(rows) * size_noise;
+          const HoldoutPlan plan = plan_holdout(0.2, epsilon, 1e-6, target, noise_of_size, rows);
           std::vector<privacy::Release> all = {{privacy::Gaussian{plan.sigma}, plan.releases}};
-          if (size_noise > 0.0) all.push_back({privacy::Gaussian{rows * size_noise}, 1});
+          if (size_noise > 0.0) all.push_back({privacy::Gaussian{noise_of_size}, 1});
           const privacy::PrivacyBound spent =
               privacy::Accountant({.releases = all, .group = rows}).epsilon(1e-6);
           EXPECT_LE(spent.epsilon_lower, epsilon);
