@@ -36,20 +36,20 @@ struct HalfTile : WarpTile<64, 64, 32, 32> {
     CUDP_UNROLL for (int n = 0; n < 2; ++n) {
       ldmatrix_x4_trans(y[n], &b[half][first + r][warp_column() + 16 * n + second]);
     }
-    CUDP_UNROLL for (int n = 0; n < 4; ++n) {
-      const u32 column[2] = {y[n / 2][n % 2 * 2], y[n / 2][n % 2 * 2 + 1]};
-      CUDP_UNROLL for (int m = 0; m < 2; ++m) {
-        float* const top = &sums.cell[2 * m][2 * n];
-        float* const bottom = &sums.cell[2 * m + 1][2 * n];
+    CUDP_UNROLL for (int n = 0; n < kColumnsThread; n += 2) {
+      const u32 column[2] = {y[n / 4][n % 4], y[n / 4][n % 4 + 1]};
+      CUDP_UNROLL for (int m = 0; m < kRowsThread; m += 2) {
+        float* const top = &sums.cell[m][n];
+        float* const bottom = &sums.cell[m + 1][n];
         float d[4] = {top[0], top[1], bottom[0], bottom[1]};
-        multiply_add(d, x[m], column);
+        multiply_add(d, x[m / 2], column);
         top[0] = d[0], top[1] = d[1], bottom[0] = d[2], bottom[1] = d[3];
       }
       if (with_columns && is_first && warp_row() == 0) {
         constexpr u32 kOnes[4] = {0x3c003c00u, 0x3c003c00u, 0x3c003c00u, 0x3c003c00u};
-        float d[4] = {sums.column[2 * n], sums.column[2 * n + 1], 0.0f, 0.0f};
+        float d[4] = {sums.column[n], sums.column[n + 1], 0.0f, 0.0f};
         multiply_add(d, kOnes, column);
-        sums.column[2 * n] = d[0], sums.column[2 * n + 1] = d[1];
+        sums.column[n] = d[0], sums.column[n + 1] = d[1];
       }
     }
   }
@@ -103,11 +103,11 @@ struct HalfCarrier {
   __device__ __forceinline__ void put(std::uint16_t (&tile)[HalfTile::kTerms][HalfTile::kPitch],
                                       float scale) const {
     CUDP_UNROLL for (int e = 0; e < kCount; ++e) {
-      u32* const to =
-          reinterpret_cast<u32*>(&tile[static_cast<int>(threadIdx.x) / kGroups + e * kStep]
-                                      [static_cast<int>(threadIdx.x) % kGroups * 4]);
-      CUDP_UNROLL for (int i = 0; i < 2; ++i) {
-        to[i] = halves(held[e][2 * i] * scale, held[e][2 * i + 1] * scale);
+      const int row = static_cast<int>(threadIdx.x) / kGroups + e * kStep;
+      const int column = static_cast<int>(threadIdx.x) % kGroups * 4;
+      u32* const to = reinterpret_cast<u32*>(&tile[row][column]);
+      CUDP_UNROLL for (int i = 0; i < 4; i += 2) {
+        to[i / 2] = halves(held[e][i] * scale, held[e][i + 1] * scale);
       }
     }
   }

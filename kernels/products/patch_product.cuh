@@ -169,12 +169,12 @@ class PixelSteps {
         const Pixel at = pixel(m);
         if (!at.inside || at.example >= examples_ || line_ + at.y >= out.height) continue;
         const int example = first_ + at.example;
-        float* const to = p_.out + example * out.size() + out.at(0, line_ + at.y, at.x);
+        const int out_at = example * out.size() + out.at(0, line_ + at.y, at.x);
         const int y_at = example * of_y.size() + of_y.at(0, line_ + at.y, at.x);
         CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
           const int column = first_column<T>() + T::column(n);
           if (column >= out.channels) continue;
-          to[column * out.plane()] = finish(sums.cell[m][n] + bias[n], [&] {
+          p_.out[out_at + column * out.plane()] = finish(sums.cell[m][n] + bias[n], [&] {
             return p_.epilogue.y[y_at + column * of_y.plane()];
           });
         }
