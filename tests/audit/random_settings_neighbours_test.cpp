@@ -124,7 +124,7 @@ void change_data(const fs::path& work, const RandomSettings& settings, int at) {
     change_row(work / (target ? "stays.csv" : "people.csv"), at, row, remove);
   } else if (settings.data == "matrix") {
     SmallMatrix m = matrix_of(7, kRows);
-    const auto row = m.features.begin() + 5 * at;
+    const auto row = m.features.begin() + std::ptrdiff_t{5} * at;
     std::fill(row, row + 5, at % 3 == 0 ? 3e38f : 0.0f);
     m.labels[static_cast<std::size_t>(at)] = at % 2;
     if (remove) {
