@@ -46,8 +46,8 @@ struct Table {
         const bool missing = random() % 5 == 0;
         const int at = k * width + static_cast<int>(random() % static_cast<unsigned>(width));
         const int code = missing ? features : free[static_cast<std::size_t>(at)];
-        std::memcpy(row(i) + 4 * (numbers + 1) + code_bytes * k, &code,
-                    static_cast<std::size_t>(code_bytes));
+        const int place = 4 * (numbers + 1) + code_bytes * k;
+        std::memcpy(row(i) + place, &code, static_cast<std::size_t>(code_bytes));
         if (missing) continue;
         x_of(i, code) = 1.0f;
         square += 1.0;
@@ -62,7 +62,7 @@ struct Table {
             .number_feature = number_feature.data(),
             .row_bytes = row_bytes,
             .numbers = static_cast<int>(number_feature.size()),
-            .codes = static_cast<int>((row_bytes - 4 * (numbers() + 1)) / code_bytes),
+            .codes = static_cast<int>((row_bytes - std::int64_t{4} * (numbers() + 1)) / code_bytes),
             .code_bytes = code_bytes,
             .features = features};
   }
@@ -74,7 +74,9 @@ struct Table {
   int numbers() const { return static_cast<int>(number_feature.size()); }
   std::uint8_t* row(int i) { return bytes.data() + row_bytes * i; }
   /// Behind the numbers stands |x|^2.
-  void set_number(int i, int k, float x) { std::memcpy(row(i) + 4 * k, &x, sizeof x); }
+  void set_number(int i, int k, float x) {
+    std::memcpy(row(i) + std::ptrdiff_t{4} * k, &x, sizeof x);
+  }
   float& x_of(int i, int j) {
     return dense[static_cast<std::size_t>(i) * static_cast<std::size_t>(features) +
                  static_cast<std::size_t>(j)];
@@ -105,6 +107,7 @@ constexpr Widths kTables[] = {{6, 8, 124},   {0, 5, 30},   {3, 0, 9},   {1, 1, 4
 /// Every other row, backwards.
 std::vector<std::uint32_t> every_other(int count) {
   std::vector<std::uint32_t> v;
+  v.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) v.push_back(static_cast<std::uint32_t>(2 * (count - i) - 1));
   return v;
 }
@@ -206,10 +209,8 @@ TEST_P(CpuCodedKernel, OuterProductsAddTheUnitsOfTheDenseRows) {
           for (int c = 0; c < columns; ++c) {
             double sum = -5.0;
             for (int e = 0; e < terms; ++e)
-              sum += std::nearbyint(
-                  table.x(examples[static_cast<std::size_t>(e)], j) *
-                  static_cast<double>(
-                      y[static_cast<std::size_t>(y_row[static_cast<std::size_t>(e)] + c)]));
+              sum += std::nearbyint(table.x(examples[static_cast<std::size_t>(e)], j) *
+                                    static_cast<double>(y[y_row[e] + c]));
             // Without a fused multiply-add a product is rounded twice.
             EXPECT_TRUE(std::abs(units[std::int64_t{j} * columns + c] - sum) <=
                         (GetParam() == SimdLevel::baseline ? terms : 0));
@@ -429,9 +430,10 @@ TEST_P(CpuCodedKernel, ALinearModelReadsBytesAsTheFloatsThatTheyStandFor) {
                             .layout = {.channels = 1, .stride = 1}});
       floats.push_back(x);
     }
+    labels.reserve(static_cast<std::size_t>(rows));
     for (int i = 0; i < rows; ++i) labels.push_back(static_cast<std::uint8_t>(random() % 2));
     const std::vector<std::uint32_t> examples = every_other(rows / 2);
-    const std::int64_t columns = (features + 15) / 16 * 16;
+    const std::int64_t columns = std::int64_t{16} * ((features + 15) / 16);
     const std::vector<float> weights = normals(columns);
     const auto sums = [&](bool of_bytes) {
       Guarded<std::int32_t> units(columns + 1, 3);
