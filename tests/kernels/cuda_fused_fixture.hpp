@@ -152,7 +152,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
                                const cuda::FusedKernel& kernel) {
     FusedSum a = arguments(FusedTask::forward, data, 3, kernel);
     a.batch = batch(first, n + 1, static_cast<unsigned>(first + n));
-    const auto size = static_cast<std::size_t>((n + 1) * net_.outputs);
+    const auto size = static_cast<std::size_t>(net_.outputs) * (n + 1);
     a.logits = device(std::vector<float>(size, kLoud));
     run_fused(kernel.sum, a, kernel.shared_bytes, kernel.threads);
     return host(a.logits, size);

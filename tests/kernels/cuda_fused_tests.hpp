@@ -121,6 +121,7 @@ TEST_P(FusedStep, AcceptsCandidatesAndAddsTheirDirections) {
   const auto features = static_cast<std::size_t>(data.shape.size());
   data.floats[4 * features + features / 2] = kNan;
   std::vector<double> now;
+  now.reserve(6);
   for (std::uint32_t e = 0; e < 6; ++e) now.push_back(e == 4 ? 0.0 : norm_of(truth(data, e)));
   const double largest = *std::max_element(now.begin(), now.end());
   Candidacy c{.rule = {.clip = 0.8 * largest, .multiple = 3.0, .min_norm = 0.1 * largest},
@@ -342,7 +343,7 @@ TEST_F(FusedKernels, ReadRowsOfATableByTheirCodes) {
 TEST_F(FusedKernels, SlabsAreAddedExactly) {
   constexpr int kBlocks = 4, kN = 300;
   constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
-  std::vector<std::int32_t> slabs(kBlocks * kN);
+  std::vector<std::int32_t> slabs(std::size_t{kBlocks} * kN);
   for (int b = 0; b < kBlocks; ++b)
     for (int j = 0; j < kN; ++j)
       slabs[b * kN + j] = j == 0 ? kMost : j == 1 ? -kMost : (b + 1) * (j - 150);

@@ -50,19 +50,21 @@ __global__ void half_product_kernel(HalfProduct p) {
   const int lane = static_cast<int>(threadIdx.x), r = lane % 8, m = lane / 8;
   u32 a[4], b[2];
   if (by_columns) {
-    const std::uint16_t* const a_row = a_shared + (r + m / 2 * 8) * kHalfPitch + m % 2 * 8;
-    const std::uint16_t* const b_row = b_shared + (r + m % 2 * 8) * kHalfPitch;
+    const int a_at = (r + m / 2 * 8) * kHalfPitch + m % 2 * 8;
+    const int b_at = (r + m % 2 * 8) * kHalfPitch;
     if (bug == HalfBug::not_transposed) {
-      ldmatrix_x4(a, a_row);
-      ldmatrix_x2(b, b_row);
+      ldmatrix_x4(a, a_shared + a_at);
+      ldmatrix_x2(b, b_shared + b_at);
     } else {
-      ldmatrix_x4_trans(a, a_row);
-      ldmatrix_x2_trans(b, b_row);
+      ldmatrix_x4_trans(a, a_shared + a_at);
+      ldmatrix_x2_trans(b, b_shared + b_at);
     }
   } else {
-    ldmatrix_x4(a, a_shared + (r + m % 2 * 8) * kHalfPitch + m / 2 * 8);
+    const int a_at = (r + m % 2 * 8) * kHalfPitch + m / 2 * 8;
     // The addresses of the upper half of the warp must not matter: these are not aligned.
-    ldmatrix_x2(b, m < 2 ? b_shared + r * kHalfPitch + m * 8 : b_shared + 1);
+    const int b_at = m < 2 ? r * kHalfPitch + m * 8 : 1;
+    ldmatrix_x4(a, a_shared + a_at);
+    ldmatrix_x2(b, b_shared + b_at);
   }
   if (bug == HalfBug::a_registers_exchanged) {
     const u32 kept = a[1];
@@ -76,7 +78,7 @@ __global__ void half_product_kernel(HalfProduct p) {
     d[1] = d[2];
     d[2] = kept;
   }
-  float* const top = p.d + 8 * (lane / 4) + 2 * (lane % 4);
+  float* const top = &p.d[8 * (lane / 4) + 2 * (lane % 4)];
   for (int i = 0; i < 4; ++i) top[i / 2 * 64 + i % 2] = d[i];
 }
 
@@ -112,8 +114,9 @@ __global__ inline void half_numbers_kernel(HalfNumbers s) {
   s.low[i] = low_half(s.a[i]);
   s.high[i] = high_half(s.a[i]);
   s.fused[i] = fma_halves(s.a[i], s.b[i], s.c[i]);
-  s.bytes[2 * i] = bytes_to_halves<0>(s.a[i]);
-  s.bytes[2 * i + 1] = bytes_to_halves<2>(s.a[i]);
+  const int at = 2 * i;
+  s.bytes[at] = bytes_to_halves<0>(s.a[i]);
+  s.bytes[at + 1] = bytes_to_halves<2>(s.a[i]);
   s.permuted[i] = permute_bytes(s.a[i], s.b[i], s.c[i]);
   s.shifted[i] = shift_right(s.a[i], s.b[i], s.c[i]);
 }
@@ -225,8 +228,8 @@ TEST_F(HalfCore, EveryNumberHasItsPlace) {
 /// What is not finite stays in its own row.
 TEST_F(HalfCore, KeepsRowsApart) {
   Operand a(256, 0x3c00), b(128, 0x3800);
-  a[16 * 3 + 5] = 0x7e00;  // NaN
-  a[16 * 9] = 0x7c00;      // infinity
+  a[16 * 3 + 5] = 0x7e00;           // NaN
+  a[std::size_t{16} * 9] = 0x7c00;  // infinity
   const std::vector<float> d = product<false>(a, b);
   for (int i = 0; i < 128; ++i) {
     const int row = i / 8;

@@ -110,8 +110,8 @@ inline std::vector<float> norms_to_add(std::size_t n) {
 
 /// capacity examples in these planes, random inside and `border` around.
 inline std::vector<float> images(const Planes& p, int capacity, float border, unsigned seed = 1) {
-  const std::vector<float> inside = normals(static_cast<std::size_t>(capacity * p.pixels()), seed);
-  std::vector<float> v(static_cast<std::size_t>(capacity * p.size()), border);
+  const std::vector<float> inside = normals(static_cast<std::size_t>(capacity) * p.pixels(), seed);
+  std::vector<float> v(static_cast<std::size_t>(capacity) * p.size(), border);
   for (int e = 0; e < capacity; ++e)
     for (int i = 0; i < p.pixels(); ++i)
       v[e * p.size() + p.pixel_offset(i)] = inside[e * p.pixels() + i];

@@ -40,7 +40,8 @@ TEST_F(CudaKernel, LoadsRowsOfATableByTheirCodes) {
     a.x_label = device(std::vector<std::uint8_t>(2, 9));
     run(load_kernel, a);
     const std::vector<float> got = host(a.x, 2 * row);
-    EXPECT_TRUE(std::equal(got.begin(), got.begin() + features, want.begin() + 2 * features));
+    EXPECT_TRUE(std::equal(got.begin(), got.begin() + features,
+                           want.begin() + std::ptrdiff_t{2} * features));
     EXPECT_TRUE(std::equal(got.begin() + features, got.end(), want.begin()));
     EXPECT_EQ(host(a.x_label, 2), (std::vector<std::uint8_t>{1, 1}));
     a.floats = a.x;
@@ -77,7 +78,7 @@ TEST_F(CudaKernel, LoadsBytesAndFloatsByNumber) {
       a.x = device(std::vector<float>(static_cast<std::size_t>(kCapacity * planes.size()), kLoud));
       a.x_label = device(std::vector<std::uint8_t>(kCapacity, 77));
       run(load_kernel, a);
-      const std::vector<float> x = host(a.x, static_cast<std::size_t>(kCapacity * planes.size()));
+      const std::vector<float> x = host(a.x, std::size_t{kCapacity} * planes.size());
       const std::vector<std::uint8_t> label = host(a.x_label, kCapacity);
       std::vector<float> want(x.size(), kLoud);
       for (int e = 0; e < 3; ++e) {
@@ -113,7 +114,7 @@ TEST_F(CudaKernel, ActivationsLeaveBordersAlone) {
     a.to = device(std::vector<float>(static_cast<std::size_t>(kCapacity * to.size()), kLoud));
     a.to_planes = to;
     run(activation_kernel, a);
-    const std::vector<float> y = host(a.to, static_cast<std::size_t>(kCapacity * to.size()));
+    const std::vector<float> y = host(a.to, std::size_t{kCapacity} * to.size());
     device::ActivationPass back = a;
     back.from = device(dy);
     back.y = a.to;
@@ -168,7 +169,7 @@ TEST(CountedPlanes, FindPixelsWhereTheyLie) {
 TEST_F(CudaKernel, LayersRoundWhatTensorCoresRead) {
   const Planes planes{2, 4, 6, 1};
   constexpr int kCapacity = 2;
-  const auto cells = static_cast<std::size_t>(kCapacity * planes.size());
+  const auto cells = std::size_t{kCapacity} * planes.size();
   const float* const x = device(images(planes, kCapacity, 0.0f, 1));
   const float* const y = device(images(planes, kCapacity, 0.0f, 2));
   const std::vector<float> zeros(cells, 0.0f);
@@ -228,7 +229,7 @@ TEST_F(CudaKernel, LayersRoundWhatTensorCoresRead) {
     a.batch = batch(0, kCapacity, kCapacity);
     a.loss = Loss::softmax_cross_entropy;
     a.outputs = planes.channels;
-    a.logits = device(normals(static_cast<std::size_t>(kCapacity * planes.channels), 6));
+    a.logits = device(normals(std::size_t{kCapacity} * planes.channels, 6));
     a.label = device(std::vector<std::uint8_t>(kCapacity, 0));
     a.value = device(std::vector<float>(kCapacity));
     a.logit_gradient = device(zeros);
@@ -298,7 +299,7 @@ TEST_F(CudaKernel, PoolsOverlapAndLeaveTails) {
     a.stride = AnyDivisor(c.stride);
     a.x = device(x);
     a.x_planes = x_planes;
-    const auto y_cells = static_cast<std::size_t>(kCapacity * y_planes.size());
+    const auto y_cells = std::size_t{kCapacity} * y_planes.size();
     a.y = device(std::vector<float>(y_cells, kLoud));
     a.y_planes = y_planes;
     if (device::stores_argmax(c.is_max, c.kernel))
@@ -382,7 +383,7 @@ TEST_F(CudaKernel, GroupNormAndItsGradient) {
     a.bias = device(bias);
     a.x = device(x);
     a.x_planes = x_planes;
-    const auto cells = static_cast<std::size_t>(kCapacity * y_planes.size());
+    const auto cells = std::size_t{kCapacity} * y_planes.size();
     a.y = device(std::vector<float>(cells, kLoud));
     a.y_planes = y_planes;
     a.statistics =
@@ -405,8 +406,8 @@ TEST_F(CudaKernel, GroupNormAndItsGradient) {
     b.parts = device(std::vector<float>(static_cast<std::size_t>(kCapacity * groups), kLoud));
     run(group_norm_backward_kernel, b);
     const std::vector<float> dx = host(b.dx, cells);
-    const std::vector<float> gradient = host(b.gradient, static_cast<std::size_t>(kCapacity * 12));
-    const std::vector<float> parts = host(b.parts, static_cast<std::size_t>(kCapacity * groups));
+    const std::vector<float> gradient = host(b.gradient, std::size_t{kCapacity} * 12);
+    const std::vector<float> parts = host(b.parts, std::size_t{kCapacity} * groups);
 
     const int count = 210 / groups;
     for (int e = 0; e < kCapacity; ++e)
@@ -454,7 +455,7 @@ TEST_F(CudaKernel, GroupNormAndItsGradient) {
 TEST_F(CudaKernel, LossesGoToTheGradientsPlanes) {
   const Planes planes{3, 1, 1, 1};
   constexpr int kCapacity = 70;
-  const std::vector<float> z = normals(3 * kCapacity, 5);
+  const std::vector<float> z = normals(std::size_t{3} * kCapacity, 5);
   std::vector<std::uint8_t> label(kCapacity);
   for (int e = 0; e < kCapacity; ++e) label[e] = static_cast<std::uint8_t>(e % 3);
   device::LossValues a{};
@@ -464,8 +465,8 @@ TEST_F(CudaKernel, LossesGoToTheGradientsPlanes) {
   a.logits = device(z);
   a.label = device(label);
   a.value = device(std::vector<float>(kCapacity, kLoud));
-  a.logit_gradient = device(std::vector<float>(3 * kCapacity, kLoud));
-  const auto cells = static_cast<std::size_t>(kCapacity * planes.size());
+  a.logit_gradient = device(std::vector<float>(std::size_t{3} * kCapacity, kLoud));
+  const auto cells = std::size_t{kCapacity} * planes.size();
   a.gradient = device(std::vector<float>(cells, kLoud));
   a.gradient_planes = planes;
   run(loss_kernel, a);
@@ -478,7 +479,7 @@ TEST_F(CudaKernel, LossesGoToTheGradientsPlanes) {
     for (int c = 0; c < 3; ++c)
       expect_near(gradient[e * planes.size() + planes.at(c, 0, 0)],
                   std::exp(static_cast<double>(z[3 * e + c])) / total - (c == label[e]), 1, e);
-    EXPECT_EQ(gradient[e * planes.size()], kLoud);
+    EXPECT_EQ(gradient[static_cast<std::size_t>(e) * planes.size()], kLoud);
   }
   EXPECT_EQ(value[kCapacity - 1], kLoud);
 }

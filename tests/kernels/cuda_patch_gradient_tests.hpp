@@ -100,7 +100,7 @@ class CudaPatch : public CudaKernel {
       run(patch_gradient_sum_kernel<PatchTile<64, 32>>, a);
   }
   std::vector<std::uint32_t> single_gradients(const WeightGradient& g) {
-    const auto d = static_cast<std::size_t>((g.rows + 1) * g.columns);
+    const auto d = static_cast<std::size_t>(g.columns) * (g.rows + 1);
     const WeightGradientRows a{g, device(std::vector<float>(d * kCapacity, kLoud)),
                                static_cast<std::int64_t>(d)};
     if (g.patch.lines == 0)
@@ -116,7 +116,7 @@ class CudaPatch : public CudaKernel {
   }
   std::vector<FixedPoint> clipped_sum(const WeightGradient& g, const std::vector<float>& factors,
                                       float inverse_grid) {
-    const auto d = static_cast<std::size_t>((g.rows + 1) * g.columns);
+    const auto d = static_cast<std::size_t>(g.columns) * (g.rows + 1);
     WeightGradientSum a{};
     a.gradient = g;
     a.factors = device(factors);

@@ -66,10 +66,10 @@ class CudaPatchProduct : public CudaKernel {
       turned.push_back(t / 9 * 9 * c.columns + 8 - t % 9);
     }
     const auto n = static_cast<std::int32_t>(pixels.size());
-    const float* const weight = device(normals(static_cast<std::size_t>(terms * c.columns), 2));
+    const float* const weight = device(normals(static_cast<std::size_t>(terms) * c.columns, 2));
     const float* const bias =
         forward ? device(normals(static_cast<std::size_t>(c.columns), 3)) : nullptr;
-    const auto cells = static_cast<std::size_t>(kCapacity * out.size());
+    const auto cells = std::size_t{kCapacity} * out.size();
     const std::vector<float> untouched(cells, kLoud);
 
     device::Product p{};
@@ -115,6 +115,7 @@ class CudaPatchProduct : public CudaKernel {
     const Planes of_y{c.columns, q.height, q.width, 1 - c.out_border % 2};
     const float* const y = device(images(of_y, kCapacity, 0.0f, 5));
     std::vector<std::int32_t> y_pixels;
+    y_pixels.reserve(static_cast<std::size_t>(q.height) * q.width);
     for (int i = 0; i < q.height * q.width; ++i)
       y_pixels.push_back(of_y.at(0, i / q.width, i % q.width));
     p.y_row = {device(y_pixels), n, of_y.size(), 0};

@@ -84,7 +84,7 @@ class CudaProduct : public CudaKernel, public testing::WithParamInterface<const 
                         const Run& run_it) {
     const int rows = p.rows_per_example;
     const int y_size = rows * (p.columns + 3) + 1;
-    const std::vector<float> y = normals(static_cast<std::size_t>(p.batch.capacity * y_size), 7);
+    const std::vector<float> y = normals(static_cast<std::size_t>(p.batch.capacity) * y_size, 7);
     for (const NamedFunction& f : kFunctions)
       for (const bool back : {false, true}) {
         device::Product with = p;
@@ -138,14 +138,13 @@ TEST_P(CudaProduct, ProductThroughTablesAndStrides) {
     const int live =
         std::min<int>(c.capacity, std::max<int>(0, static_cast<int>(c.count) - c.first));
     const int a_size = 3 * (c.rows_per_example + c.terms) + 5;  // an example's, with gaps
-    const std::vector<float> a = normals(static_cast<std::size_t>(c.capacity * a_size), 1);
-    const std::vector<float> b =
-        normals(static_cast<std::size_t>((c.columns + 1) * (c.terms + 2)), 2);
+    const std::vector<float> a = normals(static_cast<std::size_t>(c.capacity) * a_size, 1);
+    const std::vector<float> b = normals((std::size_t{1} + c.columns) * (c.terms + 2), 2);
     const std::vector<float> bias = normals(static_cast<std::size_t>(c.columns), 3);
     std::vector<std::int32_t> row(static_cast<std::size_t>(c.rows_per_example));
     for (int i = 0; i < c.rows_per_example; ++i) row[i] = 2 * (c.rows_per_example - 1 - i);
     const int out_size = c.rows_per_example * (c.columns + 2);
-    const auto cells = static_cast<std::size_t>(c.capacity * out_size);
+    const auto cells = static_cast<std::size_t>(c.capacity) * out_size;
 
     device::Product p{};
     p.batch = batch(c.first, c.capacity, c.count);
@@ -254,11 +253,11 @@ std::vector<double> gradient_in_double(const ProductKernels& k, const GradientCa
 TEST_P(CudaProduct, WeightGradientNorms) {
   for (const GradientCase& c : kGradientCases) {
     const std::vector<float> x =
-        normals(static_cast<std::size_t>(c.capacity * c.positions * c.rows), 1);
+        normals(static_cast<std::size_t>(c.capacity) * c.positions * c.rows, 1);
     const std::vector<float> dy =
-        normals(static_cast<std::size_t>(c.capacity * c.positions * c.columns), 2);
+        normals(static_cast<std::size_t>(c.capacity) * c.positions * c.columns, 2);
     const int tiles = gradient_tiles(c.rows, c.columns);
-    const auto cells = static_cast<std::size_t>(tiles * c.capacity);
+    const auto cells = static_cast<std::size_t>(tiles) * c.capacity;
     const WeightGradientNorm a{gradient_of(c, batch(0, c.capacity, c.count), device(x), device(dy)),
                                device(std::vector<float>(cells, kLoud))};
     run_tiled(kernels().norm, a, c.columns);
@@ -280,16 +279,17 @@ TEST_P(CudaProduct, WeightGradientNorms) {
 TEST_P(CudaProduct, WeightGradientSumsSkipWhatIsClippedAway) {
   constexpr float kGrid = 0x1p-14f;
   for (const GradientCase& c : kGradientCases) {
-    std::vector<float> x = normals(static_cast<std::size_t>(c.capacity * c.positions * c.rows), 1);
+    std::vector<float> x = normals(static_cast<std::size_t>(c.capacity) * c.positions * c.rows, 1);
     std::vector<float> dy =
-        normals(static_cast<std::size_t>(c.capacity * c.positions * c.columns), 2);
+        normals(static_cast<std::size_t>(c.capacity) * c.positions * c.columns, 2);
     std::vector<float> factors(static_cast<std::size_t>(2 * c.capacity), kLoud);
-    for (int e = 0; e < c.capacity; ++e) factors[2 * e + 1] = e % 3 == 1 ? 0.0f : 0.25f + 0.1f * e;
+    for (int e = 0; e < c.capacity; ++e)
+      factors[2 * e + 1] = e % 3 == 1 ? 0.0f : 0.25f + 0.1f * static_cast<float>(e);
     const auto poison = [&](std::vector<float>& v, int e) {
       v[e * (v.size() / c.capacity)] = kNan;
     };
     for (int e = 1; e < c.capacity; e += 3) e % 2 == 0 ? poison(x, e) : poison(dy, e);
-    const auto d = static_cast<std::size_t>((c.rows + 1) * c.columns);
+    const auto d = static_cast<std::size_t>(c.columns) * (c.rows + 1);
     WeightGradientSum a{};
     a.gradient = gradient_of(c, batch(0, c.capacity, c.count), device(x), device(dy));
     a.factors = device(factors) + 1;
@@ -338,9 +338,9 @@ TEST_P(CudaProduct, WeightGradientSumsSkipWhatIsClippedAway) {
 /// was taken of, also where its terms cancel and their rounding is as large as itself.
 TEST_P(CudaProduct, WeighsTheGradientThatTheNormSaw) {
   const GradientCase c{30, 5, 50, 6, 6, 6};
-  std::vector<float> x = normals(static_cast<std::size_t>(c.capacity * c.positions * c.rows), 1);
+  std::vector<float> x = normals(static_cast<std::size_t>(c.capacity) * c.positions * c.rows, 1);
   std::vector<float> dy =
-      normals(static_cast<std::size_t>(c.capacity * c.positions * c.columns), 2);
+      normals(static_cast<std::size_t>(c.capacity) * c.positions * c.columns, 2);
   for (int e = 0; e < c.capacity; ++e)
     for (int p = 0; p < c.positions; ++p) {
       for (int i = 0; i < c.rows; ++i) x[(e * c.positions + p) * c.rows + i] *= 1e-5f;
@@ -352,7 +352,7 @@ TEST_P(CudaProduct, WeighsTheGradientThatTheNormSaw) {
     }
   std::vector<float> factors(static_cast<std::size_t>(c.capacity));
   for (int e = 0; e < c.capacity; ++e) factors[e] = 0.3f + 0.07f * static_cast<float>(e);
-  const auto d = static_cast<std::size_t>((c.rows + 1) * c.columns);
+  const auto d = static_cast<std::size_t>(c.columns) * (c.rows + 1);
   const auto cells = d * static_cast<std::size_t>(c.capacity);
   const WeightGradient g = gradient_of(c, batch(0, c.capacity, c.count), device(x), device(dy));
   const WeightGradientRows single{g, device(std::vector<float>(cells, kLoud)),
@@ -474,7 +474,7 @@ class CudaCancelling : public CudaProduct {
   double added(const ProductKernels& k, const WeightGradient& g, float factor,
                double coarser = 1.0) {
     const auto grid = static_cast<float>(coarser * sum_grid(kClip));
-    const auto d = static_cast<std::size_t>((g.rows + 1) * g.columns);
+    const auto d = static_cast<std::size_t>(g.columns) * (g.rows + 1);
     WeightGradientSum a{};
     a.gradient = g;
     a.factors = device(std::vector<float>{factor});
@@ -522,16 +522,16 @@ TEST_F(CudaCancellingNaively, WeighingBeforeRoundingAddsAnotherGradient) {
 /// that is: neighbouring data sets differ in one example's share of the sum only if it does not.
 TEST_P(CudaProduct, IsTheSameInEveryTileAndPlace) {
   constexpr int kTermCount = 100, kColumns = 40, kExamples = 150, kShift = 5;
-  const std::vector<float> a = normals(kTermCount * (kExamples + kShift), 1);
-  const std::vector<float> b = normals(kTermCount * kColumns, 2);
+  const std::vector<float> a = normals(std::size_t{kTermCount} * (kExamples + kShift), 1);
+  const std::vector<float> b = normals(std::size_t{kTermCount} * kColumns, 2);
   const float* const b_at = device(b);
   const float* const a_at = device(a);
   const auto product = [&](void (*kernel)(device::Product), int rows, int columns, int shift) {
     device::Product p{};
     p.batch = batch(0, kExamples, kExamples);
-    p.a = {a_at + shift * kTermCount, {nullptr, 0, 0, kTermCount}, {}, true};
+    p.a = {a_at + std::ptrdiff_t{kTermCount} * shift, {nullptr, 0, 0, kTermCount}, {}, true};
     p.b = {b_at, {nullptr, 0, 0, kTermCount}, {}, true};
-    p.out = device(std::vector<float>(kExamples * kColumns, kLoud));
+    p.out = device(std::vector<float>(std::size_t{kExamples} * kColumns, kLoud));
     p.out_row = {nullptr, 0, 0, kColumns};
     p.rows_per_example = 1;
     p.terms = kTermCount;
@@ -540,7 +540,7 @@ TEST_P(CudaProduct, IsTheSameInEveryTileAndPlace) {
                  {.grid = {divide_up(kExamples, rows), divide_up(kColumns, columns)},
                   .block = {tile_threads(columns)},
                   .shared_bytes = 0});
-    return host(p.out, kExamples * kColumns);
+    return host(p.out, std::size_t{kExamples} * kColumns);
   };
   const int rows = kernels().tile_rows(64);
   const std::vector<float> want = product(kernels().product[2], rows, 64, 0);

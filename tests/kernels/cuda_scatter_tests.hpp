@@ -31,8 +31,8 @@ TEST_F(CudaKernel, ScatterFilterAddsUpQuarters) {
   for (const int level : {0, 1}) {
     const int rows = kRows >> level;
     const int columns = kColumns >> level;
-    const ScatterNumbers z = complex_normals(kImages * kRows * kColumns, 3);
-    const std::vector<float> psi = normals(8 * kRows * kColumns, 4);
+    const ScatterNumbers z = complex_normals(std::size_t{kImages} * kRows * kColumns, 3);
+    const std::vector<float> psi = normals(std::size_t{8} * kRows * kColumns, 4);
     ScatterFilter a{};
     a.spectra = device(z);
     a.images = kImages;
@@ -127,7 +127,7 @@ TEST(CudaScatter, AgreesWithSumsOverPixels) {
 TEST(CudaScatter, LargeImagesAskForSharedMemory) {
   Dataset images = scatter_images(1, 216, 228);
   images.labels.resize(1);
-  images.bytes.resize(216 * 228);
+  images.bytes.resize(std::size_t{216} * 228);
   TestGpu gpu;
   cuda::DeviceScatter scatter(gpu, 216, 228, 1);
   const std::vector<float> got = scatter(images, [](double) {});

@@ -70,13 +70,13 @@ class CudaSequence : public CudaKernel, public testing::WithParamInterface<Seque
   /// Numbers of each position of each text, NaN behind its end. Those of the texts with index 3 and
   /// 4 are NaN, too, if has_nan.
   std::vector<float> numbers(int width, unsigned seed, bool has_nan) const {
-    std::vector<float> v = normals(static_cast<std::size_t>(kCapacity * kLongest * width), seed);
+    std::vector<float> v = normals(std::size_t{kCapacity} * kLongest * width, seed);
     if (GetParam().precision == Precision::tf32)  // as tensor cores take them: 11 bits
       for (float& number : v) number = std::nearbyint(256 * number) / 256;
     for (int e = 0; e < kCapacity; ++e)
       for (int i = 0; i < kLongest * width; ++i)
         if (i >= lengths_[e] * width || (has_nan && (e == 3 || e == 4)))
-          v[static_cast<std::size_t>(e * kLongest * width + i)] = kNan;
+          v[e * kLongest * width + i] = kNan;
     return v;
   }
 
@@ -87,8 +87,7 @@ class CudaSequence : public CudaKernel, public testing::WithParamInterface<Seque
     // The gradient of a text's loss is as large as the derivatives by its logits are.
     for (int e = 0; e < kCapacity; ++e)
       for (int i = 0; i < kLongest * units_; ++i)
-        dy_[static_cast<std::size_t>(e * kLongest * units_ + i)] *=
-            std::ldexp(1.0f, std::ilogb(sizes_[e]));
+        dy_[e * kLongest * units_ + i] *= std::ldexp(1.0f, std::ilogb(sizes_[e]));
   }
 
   SequenceGradient gradient(unsigned count) {
@@ -136,7 +135,7 @@ class CudaSequence : public CudaKernel, public testing::WithParamInterface<Seque
   std::vector<double> in_double(int e) const {
     std::vector<double> g(static_cast<std::size_t>(parameters_));
     const auto at = [&](const std::vector<float>& v, int width, int t, int i) {
-      return static_cast<double>(v[static_cast<std::size_t>((e * kLongest + t) * width + i)]);
+      return static_cast<double>(v[(e * kLongest + t) * width + i]);
     };
     for (int t = 0; t < lengths_[e]; ++t)
       for (int j = 0; j < units_; ++j) {
@@ -153,7 +152,7 @@ class CudaSequence : public CudaKernel, public testing::WithParamInterface<Seque
   }
 
   std::vector<float> single_gradients(const SequenceGradient& g) {
-    const std::size_t cells = static_cast<std::size_t>(kCapacity * parameters_);
+    const std::size_t cells = std::size_t{kCapacity} * parameters_;
     const SequenceGradientRows a{g, device(std::vector<float>(cells, kLoud)), parameters_};
     run(GetParam().rows, a);
     return host(a.gradients, cells);
@@ -167,7 +166,7 @@ TEST_P(CudaSequence, GradientsAndNormsAreThoseOfTheTextAlone) {
   constexpr int kCount = kCapacity - 1;
   const SequenceGradient g = gradient(kCount);
   const std::vector<float> rows = single_gradients(g);
-  const auto cells = static_cast<std::size_t>(g.tiles * kCapacity);
+  const auto cells = std::size_t{kCapacity} * g.tiles;
   const SequenceGradientNorm norm{g, device(std::vector<float>(cells, kLoud))};
   run(GetParam().norm, norm);
   const std::vector<float> parts = host(norm.parts, cells);
@@ -175,7 +174,7 @@ TEST_P(CudaSequence, GradientsAndNormsAreThoseOfTheTextAlone) {
     const std::vector<double> want = in_double(e);
     double square = 0, got = 0;
     for (int i = 0; i < parameters_; ++i) {
-      const float v = rows[static_cast<std::size_t>(e * parameters_ + i)];
+      const float v = rows[e * parameters_ + i];
       if (e >= kCount)
         ASSERT_EQ(v, kLoud);
       else
@@ -183,8 +182,7 @@ TEST_P(CudaSequence, GradientsAndNormsAreThoseOfTheTextAlone) {
                     i);
       square += static_cast<double>(v) * v;
     }
-    for (int tile = 0; tile < g.tiles; ++tile)
-      got += parts[static_cast<std::size_t>(tile * kCapacity + e)];
+    for (int tile = 0; tile < g.tiles; ++tile) got += parts[tile * kCapacity + e];
     if (e >= kCount)
       EXPECT_EQ(parts[e], kLoud);
     else
@@ -199,11 +197,11 @@ class CudaSequenceHalves : public CudaSequence {};
 TEST_P(CudaSequenceHalves, WhatFp16DoesNotHoldIsNotFinite) {
   make_numbers(false);
   const std::vector<float> before = single_gradients(gradient(kCapacity));
-  x_[static_cast<std::size_t>(2 * kLongest * inputs_ + 3)] = 66'000.0f;
-  dy_[static_cast<std::size_t>((6 * kLongest + 16) * units_)] = sizes_[6] * 2'050;
-  dy_[static_cast<std::size_t>(7 * kLongest * units_)] = sizes_[7] * 1'500;  // not too large
+  x_[2 * kLongest * inputs_ + 3] = 66'000.0f;
+  dy_[std::size_t{6 * kLongest + 16} * units_] = sizes_[6] * 2'050;
+  dy_[std::size_t{7 * kLongest} * units_] = sizes_[7] * 1'500;  // not too large
   const SequenceGradient g = gradient(kCapacity);
-  const auto cells = static_cast<std::size_t>(g.tiles * kCapacity);
+  const auto cells = std::size_t{kCapacity} * g.tiles;
   const SequenceGradientNorm norm{g, device(std::vector<float>(cells, kLoud))};
   run(GetParam().norm, norm);
   const std::vector<float> parts = host(norm.parts, cells);
@@ -225,8 +223,9 @@ TEST_P(CudaSequence, SumsAreExactForAnyNumberOfStripes) {
   make_numbers(true);
   const std::vector<float> mean = normals(static_cast<std::size_t>(parameters_), 4);
   std::vector<float> inverse(mean.size());
-  for (std::size_t i = 0; i < inverse.size(); ++i) inverse[i] = 0.5f + 0.01f * (i % 99);
-  std::vector<float> factors(2 * kCapacity, kLoud);
+  for (std::size_t i = 0; i < inverse.size(); ++i)
+    inverse[i] = 0.5f + 0.01f * static_cast<float>(i % 99);
+  std::vector<float> factors(std::size_t{2} * kCapacity, kLoud);
   for (int e = 0; e < kCapacity; ++e)
     factors[2 * e + 1] = e == 3 || e == 4 || e == 7 ? 0.0f : 0.1f + 0.07f * static_cast<float>(e);
   const float* const device_factors = device(factors) + 1;

@@ -62,8 +62,8 @@ TEST_F(CudaKernel, ArgumentsAreChecked) {
 
 TEST_F(CudaKernel, DenseNormsByOuterProduct) {
   constexpr int kCapacity = 11, kInputs = 45, kOutputs = 3;
-  const std::vector<float> x = normals(kCapacity * kInputs, 1);
-  const std::vector<float> dy = normals(kCapacity * kOutputs, 2);
+  const std::vector<float> x = normals(std::size_t{kCapacity} * kInputs, 1);
+  const std::vector<float> dy = normals(std::size_t{kCapacity} * kOutputs, 2);
   const DenseGradientNorm a{batch(0, kCapacity, 10),
                             device(x),
                             kInputs,
@@ -86,7 +86,8 @@ TEST_F(CudaKernel, DenseNormsByOuterProduct) {
 
 TEST_F(CudaKernel, ClipFactorsFromParts) {
   constexpr int kCapacity = 9, kGroups = 2, kParts = 3;  // group 0 has two parts
-  std::vector<float> parts = normals(kCapacity * kParts, 1);
+  constexpr std::size_t kNumbers = std::size_t{kCapacity} * kGroups;
+  std::vector<float> parts = normals(std::size_t{kCapacity} * kParts, 1);
   for (float& p : parts) p = p * p;
   parts[2 * kCapacity + 4] = INFINITY;
   parts[5] = kNan;
@@ -98,11 +99,11 @@ TEST_F(CudaKernel, ClipFactorsFromParts) {
     a.parts = device(parts);
     a.group_parts = device(std::vector<std::int32_t>{0, 2, 3});
     a.groups = kGroups;
-    a.squared_norms = device(std::vector<float>(kCapacity * kGroups, kLoud));
-    a.factors = device(std::vector<float>(kCapacity * kGroups, kLoud));
+    a.squared_norms = device(std::vector<float>(kNumbers, kLoud));
+    a.factors = device(std::vector<float>(kNumbers, kLoud));
     run(clip_kernel, a);
-    const std::vector<float> squares = host(a.squared_norms, kCapacity * kGroups);
-    const std::vector<float> factors = host(a.factors, kCapacity * kGroups);
+    const std::vector<float> squares = host(a.squared_norms, kNumbers);
+    const std::vector<float> factors = host(a.factors, kNumbers);
     for (int e = 0; e < 8; ++e) {
       const double s[2] = {static_cast<double>(parts[e]) + parts[kCapacity + e],
                            parts[2 * kCapacity + e]};
@@ -121,16 +122,16 @@ TEST_F(CudaKernel, ClipFactorsFromParts) {
         expect_near(got, want, want, e);
       }
     }
-    EXPECT_EQ(factors[8 * kGroups], kLoud);
+    EXPECT_EQ(factors[std::size_t{8} * kGroups], kLoud);
   }
 }
 
 TEST_F(CudaKernel, RowsAreSummedOnTheGrid) {
   constexpr int kCapacity = 70, kColumns = 5;
-  std::vector<float> rows = normals(kCapacity * kColumns, 1);
+  std::vector<float> rows = normals(std::size_t{kCapacity} * kColumns, 1);
   std::vector<float> factors(kCapacity, 0.5f);
   factors[33] = 0.0f;
-  rows[33 * kColumns] = kNan;
+  rows[std::size_t{33} * kColumns] = kNan;
   const WeightedRows a{batch(0, kCapacity, 66),
                        device(rows),
                        kColumns,
@@ -190,10 +191,10 @@ TEST_F(CudaKernel, DenseNormsAreNeverTooSmall) {
 TEST_F(CudaKernel, TalliesInUnits) {
   constexpr int kCapacity = 300;
   std::vector<float> loss = normals(kCapacity, 1);
-  std::vector<float> squares(2 * kCapacity, 4.5f);
-  std::vector<float> factors(2 * kCapacity, 1.0f);
-  factors[2 * 7] = 0.9f;
-  squares[2 * 9] = INFINITY;
+  std::vector<float> squares(std::size_t{2} * kCapacity, 4.5f);
+  std::vector<float> factors(std::size_t{2} * kCapacity, 1.0f);
+  factors[std::size_t{2} * 7] = 0.9f;
+  squares[std::size_t{2} * 9] = INFINITY;
   loss[9] = kNan;
   loss[11] = 3e38f;  // counts as kMaxTallied
   TallyBatch a{};
@@ -300,9 +301,10 @@ TEST_F(CudaKernel, BatchesAreDrawnAhead) {
                   .drawn = device(std::vector<std::uint32_t>(kExamples, kUnused)),
                   .first = 512};
   const auto space_for = [&](std::uint32_t steps) {
-    return SampleSpace{.flags = device(std::vector<std::uint16_t>(16 * kTiles * steps, 0x5a5a)),
-                       .counts = device(std::vector<std::uint32_t>((kTiles + 1) * steps, 0x5a5a)),
-                       .count = device(std::vector<std::uint32_t>(steps, 0x5a5a))};
+    return SampleSpace{
+        .flags = device(std::vector<std::uint16_t>(std::size_t{16} * kTiles * steps, 0x5a5a)),
+        .counts = device(std::vector<std::uint32_t>(std::size_t{kTiles + 1} * steps, 0x5a5a)),
+        .count = device(std::vector<std::uint32_t>(steps, 0x5a5a))};
   };
   std::vector<std::vector<std::uint32_t>> want;
   std::uint32_t largest = 0, smallest = kExamples;
@@ -323,7 +325,7 @@ TEST_F(CudaKernel, BatchesAreDrawnAhead) {
       space.scanned = scanned;
       space.list_size = list_size;
       space.range = device(std::vector<StepRange>{{7, 8}});
-      args.drawn = device(std::vector<std::uint32_t>(kSteps * list_size, kUnused));
+      args.drawn = device(std::vector<std::uint32_t>(std::size_t{kSteps} * list_size, kUnused));
       const LaunchShape shape{.grid = {2, kSteps}, .block = {64}};
       launch(sample_flags_kernel, args, space, shape);
       if (scanned)
@@ -406,7 +408,7 @@ TEST_F(CudaKernel, TheEndOfAStepStartsTheNextOne) {
                .by_pairs = true};
   a.update.parameters = device(std::vector<float>(kN, 0.0f));
   a.update.end = kN;
-  const std::int32_t* const slabs = device(std::vector<std::int32_t>(kBlocks * kN, 1));
+  const std::int32_t* const slabs = device(std::vector<std::int32_t>(std::size_t{kBlocks} * kN, 1));
   const TallyBatch tally{.batch = {},
                          .loss = device(std::vector<float>(8, 0.5f)),
                          .squared_norms = device(std::vector<float>(8, 4.0f)),
@@ -471,7 +473,7 @@ TEST_F(CudaKernel, TheEndOfAStepStartsTheNextOne) {
           EXPECT_EQ(after.scalars.learning_rate, static_cast<float>(c.before.index + 1));
           EXPECT_EQ(after.scale.clip_norm, static_cast<float>(c.before.index + 10));
           const std::vector<std::uint32_t> drawn = host(next.drawn, kListSize);
-          const auto first = lists.begin() + (c.before.index - 2) * kListSize;
+          const auto first = lists.begin() + std::ptrdiff_t{kListSize} * (c.before.index - 2);
           EXPECT_TRUE(std::equal(first, first + c.count, drawn.begin()));
           EXPECT_EQ(std::ranges::count(drawn, kUnused), kListSize - c.count);
         }
@@ -713,7 +715,7 @@ TEST_F(CudaKernel, FinishedPairsAreUpdatedAsAllOthers) {
 /// The blocks' sums and the tally are finished with the step.
 TEST_F(CudaKernel, FinishAddsWhatBlocksHaveLeft) {
   constexpr int kN = 300, kBlocks = 4;
-  std::vector<std::int32_t> slabs(kBlocks * kN, 0x7eadbeef);
+  std::vector<std::int32_t> slabs(std::size_t{kBlocks} * kN, 0x7eadbeef);
   for (int j = 0; j < 3 * kN; ++j) slabs[j] = j % 101 - 50;
   StepCursor at{.first = 0, .end = 1, .index = 1, .active = 1, .step = 0};
   at.scale = sum_scale(1.0f, 1.0);
@@ -759,7 +761,8 @@ TEST_F(CudaKernel, FinishAddsSlabsInShares) {
   for (std::int32_t& v : slabs) v = static_cast<std::int32_t>(random());
   std::vector<FixedPoint> sum(kN), whole(kN);
   for (int j = 0; j < kN; ++j) {
-    whole[j] = sum[j] = static_cast<FixedPoint>(std::int64_t{j} * -(std::int64_t{1} << 33));
+    const std::int64_t units = std::int64_t{j} * -(std::int64_t{1} << 33);
+    whole[j] = sum[j] = static_cast<FixedPoint>(units);
     for (int b = 0; b < kWritten; ++b)
       whole[j] += static_cast<FixedPoint>(std::int64_t{slabs[std::size_t{kN} * b + j]});
   }

@@ -33,8 +33,9 @@ __global__ inline void split_numbers_kernel(RoundNumbers a) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= a.n) return;
   const SplitTf32 parts = split_tf32(a.from[i]);
-  a.to[2 * i] = parts.high;
-  a.to[2 * i + 1] = parts.low;
+  const int at = 2 * i;
+  a.to[at] = parts.high;
+  a.to[at + 1] = parts.low;
 }
 
 /// d [16, 8] += a [16, 8] b [8, 8], row by row.
@@ -53,7 +54,7 @@ __global__ inline void one_product_kernel(OneProduct p) {
   const float a[4] = {p.a[8 * g + t], p.a[8 * (g + 8) + t], p.a[8 * g + t + 4],
                       p.a[8 * (g + 8) + t + 4]};
   const float b[2] = {p.b[8 * t + g], p.b[8 * (t + 4) + g]};
-  float* const top = p.d + 8 * g + 2 * t;
+  float* const top = &p.d[8 * g + 2 * t];
   float* const bottom = top + 64;
   float d[4] = {top[0], top[1], bottom[0], bottom[1]};
   mma_tf32(d, d + 2, a, b);
@@ -163,7 +164,7 @@ TEST_F(CudaKernel, ATensorCoreMultipliesWhatItsFragmentsHold) {
 TEST_F(CudaKernel, ATensorCoreKeepsRowsApart) {
   std::vector<float> a(128, 1.0f);
   a[8 * 3 + 5] = kNan;
-  a[8 * 9] = INFINITY;
+  a[std::size_t{8} * 9] = INFINITY;
   const OneProduct p{device(a), device(std::vector<float>(64, 0.5f)),
                      device(std::vector<float>(128, 0.0f))};
   run(one_product_kernel, p);

@@ -163,6 +163,7 @@ TYPED_TEST(FusedPlan, NoTwoRowsOfAMatrixShareABank) {
     for (int half = 0; half < 2; ++half)
       for (int c = 0; c < s.out; c += 8) {
         std::vector<int> w;
+        w.reserve(8);
         for (int r = 0; r < 8; ++r) w.push_back(s.weight_chunk(1, half, c + r));
         expect_spread(w, "weights");
       }
@@ -276,15 +277,15 @@ TEST(FusedPlanRefusal, SaysWhy) {
 
 // The plan of dense layers (kernels/fused/dense_plan.hpp) is worked out by the compiler, too.
 
-constexpr std::size_t kH200 = 227 * 1024;
+constexpr std::size_t kH200 = std::size_t{227} * 1024;
 constexpr int kTwoHidden[] = {60, 256, 128, 10}, kTooDeep[] = {3, 3, 3, 3, 3, 3, 3};
 constexpr int kAsManyAsFit[] = {79'999, 1}, kOneTooMany[] = {80'000, 1}, kNone[] = {7};
 static_assert(dense_plan(kTwoHidden, kH200, false).layers == 3);
 static_assert(dense_plan(kTwoHidden, kH200, false).last().end() == 61 * 256 + 257 * 128 + 1290);
 static_assert(dense_plan(kTwoHidden, kH200, false).tile == kMaxTile);
 static_assert(dense_plan(kTwoHidden, 4 * 4556 - 1, false).tile == 0, "kTileExamples fit at least");
-static_assert(dense_plan(kTwoHidden, 4 * 4556, false).tile == 4);
-static_assert(dense_plan(kTwoHidden, 4 * 4752, true).tile == 4);
+static_assert(dense_plan(kTwoHidden, std::size_t{4} * 4556, false).tile == 4);
+static_assert(dense_plan(kTwoHidden, std::size_t{4} * 4752, true).tile == 4);
 static_assert(dense_plan(kTwoHidden, 4 * 4752 - 1, true).tile == 0);
 static_assert(dense_plan(kTooDeep, kH200, false).layers == 0);
 static_assert(dense_plan(kNone, kH200, false).layers == 0);

@@ -28,12 +28,13 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 TEST_F(CudaKernel, LinearScores) {
   constexpr int kTiles = 3;
   for (const int d : {1, 2, 33, 125, 126}) {
-    const std::vector<float> x = normals(static_cast<std::size_t>(kTiles * d * kTile), 1);
+    const std::vector<float> x = normals(std::size_t{kTiles} * d * kTile, 1);
     const std::vector<float> w = normals(static_cast<std::size_t>(d), 2);
-    const LinearScores a{device(x), device(w), device(std::vector<float>(kTiles * kTile, kLoud)),
-                         1,         kTiles,    d};
+    const LinearScores a{
+        device(x), device(w), device(std::vector<float>(std::size_t{kTiles} * kTile, kLoud)),
+        1,         kTiles,    d};
     run(linear_scores_kernel, a);
-    const std::vector<float> got = host(a.scores, kTiles * kTile);
+    const std::vector<float> got = host(a.scores, std::size_t{kTiles} * kTile);
     for (int i = 0; i < kTiles * kTile; ++i) {
       double want = 0.0;
       double size = 0.0;
@@ -100,8 +101,8 @@ TEST_F(CudaKernel, LinearDerivativesAreClipped) {
 TEST_F(CudaKernel, LinearSumIsExact) {
   for (const int d : {1, 2, 8, 9, 33, 125})
     for (const int tiles : {1, 15, 16, 17, 40}) {
-      const std::vector<float> x = normals(static_cast<std::size_t>(tiles * d * kTile), 1);
-      const std::vector<float> derivatives = normals(static_cast<std::size_t>(tiles * kTile), 2);
+      const std::vector<float> x = normals(std::size_t{kTile} * tiles * d, 1);
+      const std::vector<float> derivatives = normals(std::size_t{kTile} * tiles, 2);
       const LinearSum a{device(x),
                         device(derivatives),
                         device(std::vector<FixedPoint>(static_cast<std::size_t>(d) + 1, 7)),
@@ -128,8 +129,8 @@ TEST_F(CudaKernel, LinearSumHoldsTheLargestNumbers) {
   const float most = std::nextafter(4.0f, 0.0f) * (1.0f + 0x1p-22f);
   const auto inverse_grid = static_cast<float>(1.0 / linear_grid(std::nextafter(4.0f, 0.0f), 1e6));
   for (const float sign : {1.0f, -1.0f}) {
-    const LinearSum a{device(std::vector<float>(kTiles * kTile, sign * most)),
-                      device(std::vector<float>(kTiles * kTile, 1.0f)),
+    const LinearSum a{device(std::vector<float>(std::size_t{kTiles} * kTile, sign * most)),
+                      device(std::vector<float>(std::size_t{kTiles} * kTile, 1.0f)),
                       device(std::vector<FixedPoint>(1, 0)),
                       kTiles,
                       1,
@@ -183,7 +184,7 @@ TEST_F(CudaKernel, LinearLossesOneByOne) {
 /// Over more than a block, and past its end.
 TEST_F(CudaKernel, LinearLossesAreSummed) {
   constexpr int kTiles = 301;
-  constexpr std::size_t kPlaces = kTiles * kTile;
+  constexpr std::size_t kPlaces = std::size_t{kTiles} * kTile;
   const std::vector<float> scores = normals(kPlaces, 1);
   const std::vector<float> along = normals(kPlaces, 2);
   std::vector<float> signs(kPlaces, 1.0f);
@@ -217,12 +218,13 @@ TEST_F(CudaKernel, LinearGatherCopiesAndFillsUp) {
   constexpr int kTiles = 4;
   for (const int d : {1, 5})
     for (const int count : {1, 16, 17, 37}) {
-      const std::vector<float> x = normals(static_cast<std::size_t>(kTiles * d * kTile), 1);
-      const std::vector<float> signs = normals(kTiles * kTile, 2);
-      const std::vector<float> norms = normals(kTiles * kTile, 3);
+      const std::vector<float> x = normals(std::size_t{kTiles} * d * kTile, 1);
+      const std::vector<float> signs = normals(std::size_t{kTiles} * kTile, 2);
+      const std::vector<float> norms = normals(std::size_t{kTiles} * kTile, 3);
       std::vector<std::uint32_t> listed;
+      listed.reserve(static_cast<std::size_t>(count));
       for (int i = 0; i < count; ++i) listed.push_back(static_cast<std::uint32_t>(i * 5 % 61));
-      const auto slots = static_cast<std::size_t>((count + kTile - 1) / kTile * kTile);
+      const auto slots = std::size_t{kTile} * ((count + kTile - 1) / kTile);
       const std::size_t numbers = slots * static_cast<std::size_t>(d);
       const LinearGather a{device(x),
                            device(signs),
@@ -295,6 +297,7 @@ TEST(DeviceLinearEngine, SumsAreTheDefinitionsAndTheCpus) {
           expect_same_sums(sum, cpu->clipped_gradient_sum(w, clip), 1e-5 * clip, data.size());
           const std::vector<double> losses = engine.clipped_losses(d, steps, clip);
           std::vector<double> right;
+          right.reserve(steps.size());
           for (const float a : steps)
             right.push_back(oracle.loss_sum(w, d, static_cast<double>(a), clip));
           expect_same_sums(losses, right, 2e-6 * features, data.size());
