@@ -2,9 +2,9 @@
 // The fused kernel on tensor cores (kernels/fused/fused_kernel.cuh) against the oracle, example by
 // example, and against itself: results depend on no E, grid, place or neighbour, by a bit.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -232,6 +232,7 @@ TEST_F(TensorStep, AnExampleGivesTheSameBitsInEveryPlace) {
       data.floats[bad * static_cast<std::size_t>(data.shape.size()) + 200] = kNan;
     const ClipSettings clip{Clipping::flat, 0.7f, 0.05f};
     std::vector<Left> alone;
+    alone.reserve(kExamples);
     for (std::uint32_t e = 0; e < kExamples; ++e)
       alone.push_back(sum_of(all[0], data, {e}, 1, clip));
     if (!all[0].wants_bytes) {
@@ -249,7 +250,8 @@ TEST_F(TensorStep, AnExampleGivesTheSameBitsInEveryPlace) {
             for (std::size_t j = 0; j < d_; ++j) want[j] += one.sum[j];
             for (std::size_t g = 0; g < layers_; ++g) {
               const float square = left.squared_norms[i * layers_ + g];
-              ASSERT_EQ(std::memcmp(&square, &one.squared_norms[g], sizeof square), 0)
+              ASSERT_EQ(std::bit_cast<std::uint32_t>(square),
+                        std::bit_cast<std::uint32_t>(one.squared_norms[g]))
                   << t.name << ", place " << i << ", layer " << g;
             }
             EXPECT_TRUE(left.losses[i] == one.losses[0] || one.losses[0] != one.losses[0]);
@@ -283,7 +285,8 @@ TEST_F(TensorStep, NormsLogitsAndTransformsOfBytes) {
     EXPECT_NEAR(norms[e], std::sqrt(square), 1e-3 * std::sqrt(square));
     const reference::Values z = reference::logits(
         net_, reference::Values(theta_.begin(), theta_.end()), reference::features(data, e));
-    for (std::size_t o = 0; o < 10; ++o) EXPECT_NEAR(logits[10 * e + o], z[o], 1e-3) << e;
+    for (std::size_t o = 0; o < 10; ++o)
+      EXPECT_NEAR(logits[std::size_t{10} * e + o], z[o], 1e-3) << e;
   }
   for (const TensorInstance& t : all) {
     EXPECT_EQ(written(t, FusedTask::norms), norms) << t.name;

@@ -296,6 +296,7 @@ TEST_F(TextStep, ATextGivesTheSameBitsInEveryPlace) {
       const ClipSettings clip{Clipping::per_layer, 0.7f, 0.05f};
       fill_ = 0x7e;
       std::vector<Left> alone;
+      alone.reserve(kTexts);
       for (std::uint32_t e = 0; e < kTexts; ++e)
         alone.push_back(sum_of(t, data, {e}, {1, 1}, clip));
       EXPECT_EQ(alone[bad].sum, std::vector<std::int64_t>(d_, 0));
@@ -345,7 +346,8 @@ void TextStep::expect_norms_logits_and_transforms(const cases::Case& network) {
     EXPECT_NEAR(norms[e], norm, kPrecision * norm);
     const reference::Values z = reference::logits(
         net_, reference::Values(theta_.begin(), theta_.end()), reference::features(data, e));
-    for (std::size_t o = 0; o < 2; ++o) EXPECT_NEAR(logits[2 * e + o], z[o], 1e-3) << e;
+    for (std::size_t o = 0; o < 2; ++o)
+      EXPECT_NEAR(logits[std::size_t{2} * e + o], z[o], 1e-3) << e;
   }
   EXPECT_EQ(written(FusedTask::norms, {2, 2}), norms);
   EXPECT_EQ(written(FusedTask::forward, {4, 1}), logits);

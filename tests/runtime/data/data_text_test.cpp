@@ -158,7 +158,7 @@ TEST(TextVocabulary, NumbersBeginBehindTheMarks) {
 }
 
 TextCoder coder_of(Words words, Marks marks, TextOptions options) {
-  return {options, Vocabulary(std::move(words), marks), nullptr, ""};
+  return {std::move(options), Vocabulary(std::move(words), marks), nullptr, ""};
 }
 
 TEST(TextEncoding, KeepsTheAskedEndAndFillsWithZeros) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <gtest/gtest.h>
+#include <spdlog/fmt/fmt.h>
 
 #include "runtime/data/examples.hpp"
 #include "runtime/data/load.hpp"
@@ -228,7 +229,7 @@ TEST(TableReader, MalformedRowsCanBeMissingOnes) {
   for (const std::string row :
        {",,,,", "old,thief,,,perhaps", "1,nurse", "1,nurse,a,b,yes,more", "\"x\"y,nurse,a,b,yes",
         "nan,\xe9,\"\"\"\",,\x01", "1e999,Nurse,,,YES"}) {
-    const Read r = read(kHeader + before + row + "\n" + after, options);
+    const Read r = read(fmt::format("{}{}{}\n{}", kHeader, before, row, after), options);
     ASSERT_EQ(r.set.size(), 3u) << row;
     EXPECT_EQ(r.set.floats, (std::vector<float>{0.01f, 1, 0, 0, 0.5f, 0, 0, 1, 0.02f, 0, 1, 0}))
         << row;
@@ -275,8 +276,8 @@ TEST(TableReader, ARowThatIsCutIsOneRow) {
   EXPECT_EQ(labels_of(before + line + "x,\"\"\"\n" + rows + "\"\n" + yes), "yny 3");
   EXPECT_EQ(labels_of(before + line + "x,\"\"\n" + yes), "yny 3") << "the cell is closed";
   for (std::size_t at = kLongestRow - 3; at <= kLongestRow + 3; ++at)
-    EXPECT_EQ(labels_of(before + "\"" + line.substr(0, at - 1) + std::string(7 - (at & 1), '"') +
-                        "\n" + rows + "\"\n" + yes),
+    EXPECT_EQ(labels_of(fmt::format("{}\"{}{}\n{}\"\n{}", before, line.substr(0, at - 1),
+                                    std::string(7 - (at & 1), '"'), rows, yes)),
               at % 2 == 0 ? "yn" + std::string(1000, 'y') + "n 1003" : "yny 3")
         << at;
   EXPECT_EQ(labels_of(before + "\"" + line + "\n" + yes + yes, "quotes = false\n"), "ynyy 4")
@@ -303,13 +304,15 @@ TEST(TableReader, ARowThatIsSkippedIsSkippedToItsEnd) {
   const std::string yes = "1,nurse,a,b,yes\n", skip = "skip_prefix = '#'\n";
   const std::string rows = repeated(yes, 1000);
   const std::string row = "#,nurse,a,\"c\n" + rows + "\",no\n";
-  for (const Malformed malformed : {Malformed::refuse, Malformed::missing}) {
+  const auto expect_skipped = [&](Malformed malformed) {
     EXPECT_EQ(labels_of(kHeader + yes + row + yes, skip, malformed), "yy 2");
     EXPECT_EQ(labels_of(row + kHeader + yes, skip, malformed), "y 1");
     EXPECT_EQ(labels_of(kHeader + yes + "# 5\" long, it's\n" + yes, skip, malformed), "yy 2");
     EXPECT_EQ(labels_of(kHeader + yes + "#,\"open\n" + yes, skip + "quotes = false\n", malformed),
               "yy 2");
-  }
+  };
+  expect_skipped(Malformed::refuse);
+  expect_skipped(Malformed::missing);
   const std::string lines = repeated(std::string(63, 'f') + "\n", kLongestRow / 64 + 1);
   EXPECT_EQ(labels_of(kHeader + yes + "#,\"" + lines + rows + "\"\n" + yes, skip), "yy 2");
 }
@@ -334,11 +337,11 @@ TEST(TableReader, NoRowIsTakenForACompressedFile) {
   const TempFolder dir;
   const std::string schema = dir.write("s.toml", std::string("header = false\n") + kSchema);
   const std::string yes = "1,nurse,a,b,yes\n";
+  const std::string rest = std::string(1, '\0') + "oo,nurse,a,b,no\n" + yes + yes;
   for (const std::string magic : {"\x1f\x8b",
                                   "\xfd"
                                   "7zXZ"}) {
-    const std::string table =
-        dir.write("t.csv", magic + std::string(1, '\0') + "oo,nurse,a,b,no\n" + yes + yes);
+    const std::string table = dir.write("t.csv", magic + rest);
     const DataRequest missing{.dataset = table, .schema = schema, .malformed = Malformed::missing};
     EXPECT_EQ(load_data(missing).train.labels, (std::vector<std::uint8_t>{0, 1, 1}));
     EXPECT_EQ(refusal_of([&] { load_data({.dataset = table, .schema = schema}); }, dir.path()),
@@ -368,9 +371,9 @@ TEST(TableReader, ARowThatFitsIsReadAsTheFirstOneToo) {
     const std::string odd = name + ",1,yes\n";
     for (const std::string& head : {std::string("header = false\n"), std::string()}) {
       const std::string first = head.empty() ? "who,x,y\n" : "";
-      EXPECT_EQ(read(first + odd + row + row, {}, head + schema).set.labels,
+      EXPECT_EQ(read(fmt::format("{}{}{}{}", first, odd, row, row), {}, head + schema).set.labels,
                 (std::vector<std::uint8_t>{1, 0, 0}));
-      EXPECT_EQ(read(first + row + row + odd, {}, head + schema).set.labels,
+      EXPECT_EQ(read(fmt::format("{}{}{}{}", first, row, row, odd), {}, head + schema).set.labels,
                 (std::vector<std::uint8_t>{0, 0, 1}));
     }
   }
