@@ -151,6 +151,7 @@ TEST(CudaEngineTables, TakeTheMemoryOfTheirRecords) {
   RowLayout layout{.number_feature = {}, .codes = 1, .features = 200};
   constexpr std::size_t kRows = 20'000;
   std::vector<std::uint32_t> codes;
+  codes.reserve(kRows);
   for (std::size_t i = 0; i < kRows; ++i) codes.push_back(i % 200);
   const Dataset table = coded_dataset(layout, {}, codes, std::vector<std::uint8_t>(kRows, 1), 2);
   const Network net = cases::network_of({"table", "logistic", table.shape, 2});

@@ -250,6 +250,7 @@ TEST_P(CudaEngine, TrainsLikeTheOracle) {
     if (has_second_moment(kind)) state.moment2.assign(net_.parameter_count, 0.0f);
     if (s.recipe.optimizer.keep_average) state.average = state.parameters;
     std::vector<StepScalars> scalars;
+    scalars.reserve(5);
     for (int i = 0; i < 5; ++i)
       scalars.push_back({.learning_rate = 0.02f / static_cast<float>(1 + i),
                          .noise_std = 0.3f,

@@ -233,9 +233,10 @@ TEST_F(CliStandardise, ShrinksTheSecondOrderAsAsked) {
     const TensorFile model =
         decode_safetensors(content_of(folder_ / (order + "/release/model.safetensors")), "model");
     for (const ParameterTensor& t : model.tensors)
-      if (t.name == "features.scaling")
-        return std::vector<float>(model.values.begin() + t.offset,
-                                  model.values.begin() + t.offset + t.size);
+      if (t.name == "features.scaling") {
+        const float* const first = model.values.data() + t.offset;
+        return std::vector<float>(first, first + t.size);
+      }
     return std::vector<float>();
   };
   const auto whole = scaling("1");

@@ -101,7 +101,8 @@ TEST(AdpNoise, SpansOfNoiseThatChangesByTheEpochAreThoseOfItsSteps) {
   int asked = 0;
   const auto alpha = [&asked](std::uint64_t t) {
     ++asked;
-    return std::exp(-0.3 * static_cast<double>(t / 7));
+    const std::uint64_t epoch = t / 7;
+    return std::exp(-0.3 * static_cast<double>(epoch));
   };
   const std::vector<NoiseSpan> steps = noise_spans(40, alpha);
   asked = 0;
