@@ -244,10 +244,10 @@ TEST(RankedCudaSums, AStepIsFiveLaunchesInTwoRecordingsByTheHostAndInOneByDevice
 }
 
 TEST(RankedCudaSums, WhereOneRankCannotAllGoByTheHost) {
-  const auto odd = [](RankSumsOfTest one) {
+  const auto odd = [](const RankSumsOfTest& one) {
     return [one](int rank) { return rank == 1 ? one : adding_up(); };
   };
-  const auto same = [](RankSumsOfTest all) { return [all](int) { return all; }; };
+  const auto same = [](const RankSumsOfTest& all) { return [all](int) { return all; }; };
   struct Row {
     std::function<RankSumsOfTest(int)> sums;
     const char* why;
