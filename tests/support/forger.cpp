@@ -179,10 +179,9 @@ class Walk {
 
 void collect(const Json& node, const std::string& field, TextsOfFields& texts) {
   if (node.is_string()) texts[field].insert(node.get<std::string>());
-  const bool top = field.ends_with(' ');
+  const std::string before = field.ends_with(' ') ? field : field + "/";
   if (node.is_object())
-    for (const auto& [key, value] : node.items())
-      collect(value, field + (top ? "" : "/") + key, texts);
+    for (const auto& [key, value] : node.items()) collect(value, before + key, texts);
   if (node.is_array())
     for (const Json& element : node) collect(element, field + "/*", texts);
 }

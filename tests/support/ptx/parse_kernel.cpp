@@ -268,7 +268,7 @@ class KernelParser {
     const auto [at, is_new] = constants_.try_emplace({value, width == 8 ? 8 : 4}, 0);
     if (is_new) {
       std::vector<u8>& rows = kernel_->constants;
-      const u32 step = width == 8 ? 8 : 4;
+      const std::size_t step = width == 8 ? 8 : 4;
       at->second = static_cast<u32>(rows.size());
       rows.resize(rows.size() + kLanes * step);
       for (u32 lane = 0; lane < kLanes; ++lane)
@@ -584,7 +584,7 @@ class KernelParser {
     const u64 begin = kernel_->shared_bytes;
     for (const auto& [at, width] : dynamic_)
       for (u32 lane = 0; lane < kLanes; ++lane)
-        std::memcpy(kernel_->constants.data() + at + lane * width, &begin, width);
+        std::memcpy(kernel_->constants.data() + at + std::size_t{width} * lane, &begin, width);
     assign_rows(*kernel_);
   }
 

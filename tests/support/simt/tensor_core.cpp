@@ -30,17 +30,17 @@ const char* multiply_halves(void* const (&lanes)[32]) {
       for (int i = 0; i < 4; ++i) d[g + i / 2 * 8][2 * t + i % 2] = f.d[i];
     }
   HalfValues b_row[16];
-  for (int pair = 0; pair < 8; ++pair) {
-    half_values(b[pair] & 0xffffu, b_row[2 * pair]);
-    half_values(b[pair] >> 16, b_row[2 * pair + 1]);
+  for (int k = 0; k < 16; k += 2) {
+    half_values(b[k / 2] & 0xffffu, b_row[k]);
+    half_values(b[k / 2] >> 16, b_row[k + 1]);
   }
   for (int row = 0; row < 16; ++row) {
     HalfValues even, odd, sum = d[row];
     half_values(a[row] & 0xffffu, even);
     half_values(a[row] >> 16, odd);
-    for (int pair = 0; pair < 8; ++pair) {
-      sum += even[pair] * b_row[2 * pair];
-      sum += odd[pair] * b_row[2 * pair + 1];
+    for (int k = 0; k < 16; k += 2) {
+      sum += even[k / 2] * b_row[k];
+      sum += odd[k / 2] * b_row[k + 1];
     }
     d[row] = sum;
   }
