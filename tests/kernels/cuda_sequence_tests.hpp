@@ -199,7 +199,7 @@ TEST_P(CudaSequenceHalves, WhatFp16DoesNotHoldIsNotFinite) {
   const std::vector<float> before = single_gradients(gradient(kCapacity));
   x_[2 * kLongest * inputs_ + 3] = 66'000.0f;
   dy_[std::size_t{6 * kLongest + 16} * units_] = sizes_[6] * 2'050;
-  dy_[std::size_t{7 * kLongest} * units_] = sizes_[7] * 1'500;  // not too large
+  dy_[std::size_t{7} * kLongest * units_] = sizes_[7] * 1'500;  // not too large
   const SequenceGradient g = gradient(kCapacity);
   const auto cells = std::size_t{kCapacity} * g.tiles;
   const SequenceGradientNorm norm{g, device(std::vector<float>(cells, kLoud))};
