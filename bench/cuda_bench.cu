@@ -269,16 +269,17 @@ void add(const Setup& setup, std::initializer_list<int> batches, const Peaks& pe
 int main(int argc, char** argv) {
   using namespace cudp::bench;
   const auto devices = cudp::cuda_devices();
-  if (devices.empty()) {
+  const bool lists_names = argc == 2 && std::string(argv[1]) == "--benchmark_list_tests";
+  if (devices.empty() && !lists_names) {
     std::puts("no CUDA device");
     return 3;
   }
-  const Peaks peaks = measure_peaks(devices[0].multiprocessors);
-  benchmark::AddCustomContext("device", devices[0].name);
+  const int multiprocessors = lists_names ? 0 : devices[0].multiprocessors;
+  const Peaks peaks = lists_names ? Peaks() : measure_peaks(multiprocessors);
+  benchmark::AddCustomContext("device", lists_names ? "none" : devices[0].name);
   benchmark::AddCustomContext("copy_GB/s", std::to_string(peaks.copy_bytes * 1e-9));
   benchmark::AddCustomContext("fma_GFLOP/s", std::to_string(peaks.flops * 1e-9));
   benchmark::AddCustomContext("tensor_GFLOP/s", std::to_string(peaks.tensor_flops * 1e-9));
-  const int multiprocessors = devices[0].multiprocessors;
   const auto alone = [](const std::string& name, const auto& body) {
     benchmark::RegisterBenchmark(name.c_str(), body)->UseRealTime()->Unit(benchmark::kMillisecond);
   };

@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
-# On a machine with an NVIDIA GPU: the first look at a build, in stages. Each has a time limit of
+# Checks and measures a build on a machine with an NVIDIA GPU, in stages. Each has a time limit of
 # its own, and its result is on disk before the next begins.
 # Usage: scripts/gpu_validate.sh [--bin DIR] [--out DIR] [--stages LIST] [--dry-run]
 #   --bin DIR      folder with cudp, cudp_gpu_tests and cuda_bench; default: where gpu_bundle.sh has
 #                  put this script, else all are built (BUILD_DIR, default build-gpu)
 #   --out DIR      for the results, default gpu-results/DATE
-#   --stages LIST  of questions,tests,training,benchmarks,profile,memcheck,racecheck,initcheck,synccheck;
-#                  default: all, in this order
+#   --stages LIST  short (the default): questions,benchmarks,training,tests,profile, at most 13 minutes;
+#                  all: these, then ranks,benchmarks-all,memcheck,racecheck,initcheck,synccheck; or a
+#                  list of these, which run in this order
 #   --dry-run      prints every command, and runs none
 # Exit code: 0 all passed, 1 something failed, 2 usage, 3 there is no GPU (nothing was validated).
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
-usage() { sed -n '2,12s/^# \{0,1\}//p' "$here/gpu_validate.sh" >&2; exit 2; }
+usage() { sed -n '2,13s/^# \{0,1\}//p' "$here/gpu_validate.sh" >&2; exit 2; }
 
-all=questions,tests,training,benchmarks,profile,memcheck,racecheck,initcheck,synccheck
-bin='' folder='' stages=$all dry=
+short=questions,benchmarks,training,tests,profile
+all=$short,ranks,benchmarks-all,memcheck,racecheck,initcheck,synccheck
+bin='' folder='' stages=short dry=
 while (($# > 0)); do
   if [[ $1 == --dry-run ]]; then dry=1; shift; continue; fi
   (($# > 1)) || usage
@@ -27,10 +29,14 @@ while (($# > 0)); do
   esac
   shift 2
 done
+case $stages in
+  short) stages=$short ;;
+  all) stages=$all ;;
+esac
 IFS=, read -ra wished <<<"$stages"
 for stage in "${wished[@]:-}"; do
   [[ -n $stage && ,$all, == *,$stage,* ]] ||
-    { echo "gpu_validate: --stages: expected some of $all, found '$stage'" >&2; exit 2; }
+    { echo "gpu_validate: --stages: expected short, all or some of $all, found '$stage'" >&2; exit 2; }
 done
 
 predictions=$here/predictions.tsv
@@ -127,13 +133,41 @@ if wanted questions; then
   gtest double-functions 15 '*RoundedNormalNumbers*-'
   gtest recordings 15 'All/CudaEngine*/logistic*:All/CudaEngine*/mlp*-'
   gtest shared-memory 10 'All/FusedStep*-'
+  gtest fused-kernels 20 'TensorStep*:TextStep*-'
   gtest blas-rows 10 'Blas/CudaEngine*-'
   gtest one-kernel-in-two-units 5 'All/Sampling*-'
 fi
-if wanted tests; then
-  gtest tests 180 '*-*RanksOnOneDevice*'
-  # By the host, and by NCCL where it lets ranks share a device (2.30 and later): how many were skipped says which.
-  gtest ranks 300 '*RanksOnOneDevice*-'
+# Every row of the predictions, with what is predicted, asked for and measured, on one page.
+compare() {  # benchmarks' results
+  python3 - "$1" "$predictions" <<'PYTHON'
+import json, sys
+measured = {b["name"].replace("/real_time", ""): b["real_time"] for b in json.load(open(sys.argv[1]))["benchmarks"]
+            if b.get("aggregate_name", "median") == "median"}
+measured = {name.removesuffix("_median"): ms for name, ms in measured.items()}
+print(f"{'benchmark, ms':40} {'asked':>10} {'predicted':>10} {'measured':>10} {'ratio':>8}")
+for line in open(sys.argv[2]):
+    if not line.startswith("#"):
+        name, predicted, asked = line.rstrip("\n").split("\t")
+        ms = measured.get(name)
+        ratio = f"{ms / float(predicted):8.2f}" if ms and predicted != "-" else ""
+        print(f"{name:40} {asked:>10} {predicted:>10} " + (f"{ms:10.2f} " + ratio if ms else "not measured"))
+PYTHON
+}
+has_benchmarks() {
+  [[ -n $dry || -x $bin/cuda_bench ]] || { echo "skipped: $1 (no cuda_bench in $bin)"; return 1; }
+}
+commit=$(cat "$here/commit" 2>/dev/null || git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)
+benchmark=("$bin/cuda_bench" --benchmark_repetitions=3 --benchmark_report_aggregates_only=true
+  --benchmark_out_format=json --benchmark_context=commit="$commit")
+if wanted benchmarks && has_benchmarks benchmarks; then
+  rows=$(grep -v '^#' "$predictions" | cut -f1 | paste -sd'|')
+  stage benchmarks 300 "${benchmark[@]}" --benchmark_min_time=0.2 --benchmark_out="$folder/first.json" \
+    --benchmark_filter="^($rows|normals/.*|sampling.*)(/real_time)?\$"
+  if [[ -z $dry ]]; then
+    compare "$folder/first.json" | tee "$folder/predictions.txt"
+  else
+    echo "predictions: asked, predicted and measured of $predictions to $folder/predictions.txt"
+  fi
 fi
 
 # A training by both devices, from one key, and one that is killed and goes on.
@@ -148,58 +182,38 @@ print("test_accuracy", *accuracies)
 assert abs(accuracies[0] - accuracies[1]) <= 0.01'
 if wanted training; then
   for device in cpu cuda; do
-    stage "training-$device" 60 "$bin/cudp" train --dataset glyphs --model cnn --epochs 3 --batch 256 \
+    stage "training-$device" 30 "$bin/cudp" train --dataset glyphs --model cnn --epochs 3 --batch 256 \
       --epsilon 3 --delta 1e-5 --seed 1 --device "$device" --out "$folder/$device"
   done
   stage training-alike 10 python3 -c "$alike" "$folder/cpu" "$folder/cuda"
   stage training-certificates 10 "$bin/cudp" verify "$folder/cuda"
   stage training-killed 4 sh -c "timeout -s KILL 2 '$bin/cudp' train --dataset glyphs --model cnn \
     --epochs 3 --batch 256 --epsilon 3 --delta 1e-5 --device cuda --out '$folder/killed'; true"
-  stage training-resumed 60 "$bin/cudp" train --resume "$folder/killed"
+  stage training-resumed 30 "$bin/cudp" train --resume "$folder/killed"
 fi
 
-# PREDICTED, MEASURED, RATIO on one page.
-compare() {  # benchmarks' results
-  python3 - "$1" "$predictions" <<'PYTHON'
-import json, sys
-measured = {b["name"].replace("/real_time", ""): b["real_time"] for b in json.load(open(sys.argv[1]))["benchmarks"]
-            if b.get("aggregate_name", "median") == "median"}
-measured = {name.removesuffix("_median"): ms for name, ms in measured.items()}
-print(f"{'benchmark':40} {'predicted ms':>14} {'measured ms':>14} {'ratio':>8}")
-for line in open(sys.argv[2]):
-    if not line.startswith("#"):
-        name, predicted = line.rstrip("\n").split("\t")
-        ms = measured.get(name)
-        print(f"{name:40} {float(predicted):14.2f} " + (f"{ms:14.2f} {ms / float(predicted):8.2f}" if ms else "     not measured"))
-PYTHON
-}
-if wanted benchmarks; then
-  if [[ -n $dry || -x $bin/cuda_bench ]]; then
-    commit=$(cat "$here/commit" 2>/dev/null || git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)
-    benchmark=("$bin/cuda_bench" --benchmark_repetitions=3 --benchmark_report_aggregates_only=true
-      --benchmark_out_format=json --benchmark_context=commit="$commit")
-    stage benchmarks 120 "${benchmark[@]}" --benchmark_out="$folder/first.json" \
-      --benchmark_filter='^(cnn/epoch|cifar-cnn/epoch_tf32)/batch:(256|512|2048|4096)|^(normals|sampling)'
-    if [[ -z $dry ]]; then
-      compare "$folder/first.json" | tee "$folder/predictions.txt"
-    else
-      echo "predictions: predicted, measured and ratio of $predictions to $folder/predictions.txt"
-    fi
-    stage benchmarks-all 1200 "${benchmark[@]}" --benchmark_out="$folder/all.json"
-  else
-    echo "skipped: benchmarks (no cuda_bench in $bin)"
-  fi
+if wanted tests; then
+  gtest tests 180 '*-*RanksOnOneDevice*'
 fi
 
 # Nsight Compute's details, as text in profile.log, of the kernels of a few steps of cnn once it is warm.
 if wanted profile; then
   ncu=$(command -v ncu || echo /usr/local/cuda/bin/ncu)
   if [[ -n $dry || -x $ncu && -x $bin/cuda_bench ]]; then
-    stage profile 60 "$ncu" --target-processes all --set full --page details --launch-skip 30 --launch-count 6 \
-      "$bin/cuda_bench" --benchmark_filter='^cnn/epoch/batch:2048/' --benchmark_min_time=0.01
+    stage profile 60 "$ncu" --target-processes all --set full --page details --kernel-name 'regex:fused|finish' \
+      --launch-skip 30 --launch-count 4 \
+      "$bin/cuda_bench" --benchmark_filter='^cnn/epoch_tf32/batch:2048/' --benchmark_min_time=0.01
   else
     echo "skipped: profile (no ncu, or no cuda_bench in $bin)"
   fi
+fi
+
+# By the host, and by NCCL where it lets ranks share a device (2.30 and later): how many were skipped says which.
+if wanted ranks; then
+  gtest ranks 300 '*RanksOnOneDevice*-'
+fi
+if wanted benchmarks-all && has_benchmarks benchmarks-all; then
+  stage benchmarks-all 1200 "${benchmark[@]}" --benchmark_out="$folder/all.json"
 fi
 
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)

@@ -206,7 +206,12 @@ struct Unit {
         }
       }
     }
-    CUDP_UNROLL for (int n = 0; n < kNumbers; ++n) { gradient[n] = d[n / 4][n % 4]; }
+    // Of a kernel with an odd number of rows, the last pair of chunks has one without weights.
+    CUDP_UNROLL for (int n = 0; n < kNumbers; ++n) {
+      const bool has_weights =
+          !c.is_taps || c.tap_chunks % c.unit_k == 0 || chunk + n / 4 % c.unit_k < c.tap_chunks;
+      gradient[n] = has_weights ? d[n / 4][n % 4] : 0.0f;
+    }
   }
 };
 

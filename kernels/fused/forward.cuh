@@ -24,7 +24,6 @@ __device__ __forceinline__ void fetch_features(const FusedSum& a, Space<P>& s, c
   if constexpr (P::kInput == Input::bytes) {
     constexpr int kFeatures = P::kStages.features;
     constexpr int kEach = kFeatures / kChunk;
-    static_assert(kFeatures % kChunk == 0);
     for (int i = thread_number(); i < P::kExamples * kEach; i += kThreads) {
       const int e = i / kEach, at = i % kEach * kChunk;
       copy_four_async(reinterpret_cast<float*>(plane_of<unsigned char>(s, P::layout().raw, e) + at),

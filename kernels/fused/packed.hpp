@@ -125,13 +125,13 @@ struct Packed {
       const Tables t = tables(i);
       const SlotOrder order = P::out_slots(i);
       for (int slot = 0; slot < s.slots; ++slot) {
-        const int pixel = order.pixel[slot];
+        const bool is_pixel = order.pixel[slot] != kNone;
+        const int pixel = order.read_by(slot);
         const int y = pixel / s.out_width, x = pixel % s.out_width;
-        const bool is_pixel = pixel != kNone;
         const int zero = s.dy_zeros + (slot + s.dy_place(0, 0)) % 8;
-        put(t.x + slot, is_pixel ? s.row * y + x : slot % 8);
+        put(t.x + slot, s.row * y + x);
         put(t.dy + slot, is_pixel ? s.dy_place(y, x) : zero);
-        put(t.pixel + slot, pixel);
+        put(t.pixel + slot, order.pixel[slot]);
       }
       for (int step = 0; step < s.steps(); ++step)
         put(t.step + step, s.tap_place(step / s.tap_steps(), 2 * (step % s.tap_steps())));
@@ -142,10 +142,7 @@ struct Packed {
         for (int slot = 0; slot < s.back_slots; ++slot) {
           const int at = phase * s.back_slots + slot;
           const bool is_pixel = back.pixel[slot] != kNone;
-          // Unused slots repeat the pixel of slot `slot % 8`, if that slot has one. Its offset is
-          // equal modulo 8, so that reads for unused slots cause no bank conflicts.
-          const int other = back.pixel[slot % 8] != kNone ? back.pixel[slot % 8] : 0;
-          const int pixel = is_pixel ? back.pixel[slot] : other;
+          const int pixel = back.read_by(slot);
           const int ay = p.first_y + pixel / p.width, ax = p.first_x + pixel % p.width;
           const int y = ay * s.stride + fy,
                     x = ax * s.stride + fx;  // coordinates in the padded input

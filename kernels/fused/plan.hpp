@@ -217,6 +217,15 @@ struct SlotOrder {
   int slots = 0;
   /// [slots], index y width + x of the pixel in each slot.
   std::array<std::uint16_t, kMaxSlots> pixel{};
+
+  /// Returns the pixel whose input is read for `slot`. An empty slot, whose products are not used,
+  /// reads that of the first pixel of its eight slots, or pixel 0: the input of every pixel is
+  /// finite if the example is, and a place that is read twice is no bank conflict.
+  constexpr int read_by(int slot) const {
+    int read = pixel[slot];
+    for (int k = slot / 8 * 8; read == kNone && k < slot / 8 * 8 + 8; ++k) read = pixel[k];
+    return read == kNone ? 0 : read;
+  }
 };
 constexpr SlotOrder slot_order(int height, int width, int row) {
   SlotOrder order;
@@ -284,9 +293,8 @@ constexpr void lay_out(ConvStage& s, bool gives_input_gradient) {
     t.line = least + more;
     t.row = t.is_taps ? t.stride * t.line : t.line;
     t.slots = slot_order(t.out_height, t.out_width, t.row).slots;
-    // Size of a plane of the input: up to the largest offset of a pixel (offsets are not in the
-    // order of pixels), and at least 8 chunks, which unused slots may read.
-    int used_by_input = t.is_taps ? (rows + t.kernel % 2) * t.line : 8;
+    // All pixels, whose offsets are not in their order.
+    int used_by_input = t.is_taps ? (rows + t.kernel % 2) * t.line : 0;
     for (int y = 0; y < (t.is_taps ? 0 : rows); ++y)
       for (int x = 0; x < columns; ++x)
         used_by_input = std::max(used_by_input, t.pixel_place(y, x) + 1);
@@ -528,6 +536,8 @@ struct Plan {
   static constexpr bool kTransforms = transforms_;
   static constexpr Stages kStages = stages_of(Network::kLayers);
   static_assert(kStages.refusal == nullptr, "no fused kernel for these layers");
+  static_assert(kInput == Input::numbers || kStages.features % kChunk == 0,
+                "bytes are copied by chunks");
   static constexpr int kConvolutions = kStages.convolutions;
   static constexpr int kLayers = kConvolutions + 2;
   static constexpr DenseStages kDense = kStages.dense;

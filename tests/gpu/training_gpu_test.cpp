@@ -21,6 +21,7 @@
 #include "tests/support/arguments.hpp"
 #include "tests/support/data_files.hpp"
 #include "tests/support/engine_cases.hpp"
+#include "tests/support/tf32_presets.hpp"
 
 namespace cudp {
 namespace {
@@ -265,6 +266,29 @@ TEST_P(DeviceTraining, IsTheCpusButForRoundingAndSurvivesAKill) {
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceTraining, testing::ValuesIn(kTrainings),
                          [](const auto& info) { return std::string(info.param.name); });
+
+/// The presets of small networks in TF32, the default.
+class Tf32Presets : public testing::TestWithParam<cases::Tf32Preset> {};
+
+TEST_P(Tf32Presets, AddWhatTheCpuAdds) {
+  const TemporaryFolder folder;
+  cases::write_first_images(folder.path(), GetParam());
+  std::vector<transcript::Record> records[2];
+  for (const bool on_cpu : {true, false}) {
+    const std::string out = on_cpu ? "cpu" : "cuda";
+    const Ended ended = run_as_cudp(folder.path(), cases::tf32_training(GetParam(), out),
+                                    {.transcript = out + ".transcript", .on_cpu = on_cpu});
+    ASSERT_EQ(ended.exit, 0) << out << ": " << ended.err;
+    records[on_cpu] = transcript::decode(content_of(folder.path() / (out + ".transcript")));
+  }
+  cases::expect_tf32_sums(records[true], records[false]);
+}
+INSTANTIATE_TEST_SUITE_P(All, Tf32Presets, testing::ValuesIn(cases::kTf32Presets),
+                         [](const auto& i) {
+                           std::string name = i.param.preset;
+                           name.replace(name.find('-'), 1, "_");
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace cudp

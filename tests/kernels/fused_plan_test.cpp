@@ -11,22 +11,10 @@
 #include "kernels/fused/dense_plan.hpp"
 #include "kernels/fused/packed.hpp"
 #include "kernels/fused/recurrent_plan.hpp"
+#include "tests/kernels/fused_lists.hpp"
 
 namespace cudp::fused {
 namespace {
-
-/// Lists that no model file has: other strides, borders, channels; no pool; three convolutions.
-struct Odd {
-  static constexpr auto kLayers =
-      layers(Image{3, 13, 11}, convolution(32, 3, 1, 1), function(), max_pool(2, 1),
-             convolution(16, 5, 2, 2), function(), dense(16), function(), dense(3));
-};
-struct Deep {
-  static constexpr auto kLayers =
-      layers(Image{1, 16, 16}, convolution(16, 5, 2, 0), max_pool(2, 1), function(),
-             convolution(16, 2, 1, 0), function(), convolution(48, 3, 3, 2), function(), dense(48),
-             function(), dense(32));
-};
 
 template <class N, Split split, Input input, int E, bool transforms>
 using Case = Plan<N, split, input, E, transforms>;
@@ -39,7 +27,8 @@ using Plans = testing::Types<Case<Cnn, Split::forward, Input::bytes, 4, false>,
                              Case<ScatterCnn, Split::forward, Input::numbers, 2, false>,
                              Case<ScatterCnn, Split::all, Input::numbers, 1, true>,
                              Case<Odd, Split::forward, Input::numbers, 1, false>,
-                             Case<Odd, Split::all, Input::bytes, 2, false>,
+                             Case<Odd, Split::all, Input::numbers, 2, false>,
+                             Case<Rows, Split::all, Input::bytes, 2, false>,
                              Case<Deep, Split::forward, Input::numbers, 4, true>>;
 TYPED_TEST_SUITE(FusedPlan, Plans);
 
@@ -128,6 +117,9 @@ TYPED_TEST(FusedPlan, NoTwoRowsOfAMatrixShareABank) {
     EXPECT_EQ(s.plane % 8, 0);
     EXPECT_EQ(s.dy_plane % 8, 0);
     std::vector<int> found(s.pixels(), 0);
+    std::set<int> inputs;  // places of pixels' first taps
+    for (int y = 0; y < s.out_height; ++y)
+      for (int x = 0; x < s.out_width; ++x) inputs.insert(s.row * y + x);
     for (int slot = 0; slot < s.slots; slot += 8) {
       std::vector<int> x, dy;
       for (int r = 0; r < 8; ++r) {
@@ -137,6 +129,7 @@ TYPED_TEST(FusedPlan, NoTwoRowsOfAMatrixShareABank) {
         EXPECT_LT(dy.back(), s.dy_plane);
         const int pixel = table(t.pixel + slot + r);
         if (pixel == kNone) {
+          EXPECT_TRUE(inputs.contains(x.back())) << "slot " << slot + r;
           EXPECT_GE(dy.back(), s.dy_zeros);
           EXPECT_LT(dy.back(), s.dy_zeros + 8);
           continue;

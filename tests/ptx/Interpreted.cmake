@@ -38,14 +38,14 @@ add_executable(cudp_ptx ${PROJECT_SOURCE_DIR}/runtime/main.cpp)
 cudp_interpreted(cudp_ptx)
 target_link_options(cudp_ptx PRIVATE -Wl,--build-id=sha1)
 
-# Single kernels, and the CUDA engine's own tests; scripts/check.sh ptx runs all, also the training on scattering features,
+# Single kernels, and the CUDA engine's own tests; scripts/check.sh ptx runs all, also the trainings on scattering features,
 # which are interpreted for minutes (CudaScatter has their kernels), and CudaClassWeights.ARowAddsNoMoreThanIsStated, a quarter
 # of the time of its file (CudaTargets has a test of this name).
 set(ptx_shards 6)
 math(EXPR last_shard "${ptx_shards} - 1")
 foreach(shard RANGE ${last_shard})
   add_test(NAME cudp_ptx_tests_${shard} COMMAND cudp_ptx_tests --gtest_brief=1
-    "--gtest_filter=Cuda*:*CudaPatch*:*CudaProduct*:*CudaSequence*:*CudaCancelling*:All/CudaEngine*:All/FusedStep*:FatBinary*:PtxRuntime*:*DeviceTraining*:Device/TextEngine*:DeviceLinearEngine*Weighted*:DeviceLinearEngine*Numbers:-All/DeviceTraining.*/scatter_cnn:CudaClassWeights.ARow*")
+    "--gtest_filter=Cuda*:*CudaPatch*:*CudaProduct*:*CudaSequence*:*CudaCancelling*:All/CudaEngine*:All/FusedStep*:FatBinary*:PtxRuntime*:*DeviceTraining*:All/Tf32Presets.*_cnn:Device/TextEngine*:DeviceLinearEngine*Weighted*:DeviceLinearEngine*Numbers:-All/DeviceTraining.*/scatter_cnn:CudaClassWeights.ARow*")
   set_tests_properties(cudp_ptx_tests_${shard} PROPERTIES TIMEOUT ${timeout} COST 100
     ENVIRONMENT "GTEST_TOTAL_SHARDS=${ptx_shards};GTEST_SHARD_INDEX=${shard}")
 endforeach()

@@ -70,6 +70,29 @@ void expect_sum_of_oracle(const InfluenceCase& c, Adds adds) {
     }
 }
 
+/// The default of `cudp train --device cuda` for small images: the fused kernel of cnn for bytes,
+/// in TF32.
+TEST(CudaBytes, SumsOfCnnInTf32AreTheOracles) {
+  const cases::Case cnn{"cnn", "cnn", {1, 28, 28}, 10};
+  InfluenceCase c;
+  c.net = cases::network_of(cnn);
+  c.data = cases::examples_for(cnn, 2);
+  c.data.shift = 0.0f;
+  cases::prepare(c, 1);
+  c.settings.precision = Precision::tf32;
+  cases::state_bound(c);
+  c.state = cases::weights_for(c.net);
+  c.state.moment1.assign(c.net.parameter_count, 0.0f);
+  const reference::Values want = cases::oracle_sum(c);
+  const auto engine =
+      device_engine(c.net, few_in_flight(c.settings), {.shared_bytes = std::size_t{227} * 1024});
+  const std::vector<float> got = cases::released_sum(*engine, c, c.data);
+  const cases::Distance d = cases::distance(got.data(), want.data(), want.size());
+  EXPECT_GT(d.size, 0.05);
+  EXPECT_LE(d.error, 1e-3 * d.size + cases::grid_error(1.0, want.size(), c.data.size()));
+  EXPECT_GE(d.error, 1e-6 * d.size) << "was it TF32?";
+}
+
 TEST(CudaTargets, SumsAreTheOracles) {
   for (const char* const model : kDeviceTargetModels)
     for (const Loss loss : {Loss::squared, Loss::huber})

@@ -167,5 +167,63 @@ TEST(InfluenceOnCuda, ARowAddsTheSameWhateverIsBesideAndBeforeIt) {
   total.print("CUDA");
 }
 
+/// Images or features for a network whose fused kernel has fp16 operands, with ReLUs, so that sums
+/// may be beyond fp16. Row 1 is beyond fp16 by one finite feature, row 2 has a NaN, and row 3 is
+/// beyond fp16 where its ReLUs add up.
+InfluenceCase halves_case(const char* model, const Shape& input, Precision precision,
+                          unsigned seed) {
+  InfluenceCase c;
+  c.model = model;
+  c.net = build_network(parse_model(builtin_model(model), model, 10), input, 10);
+  for (NetworkLayer& l : c.net.layers)
+    if (auto* f = std::get_if<Activate>(&l.layer)) *f = {Activation::relu};
+  c.settings.precision = precision;
+  c.settings.recipe.contribution =
+      ClippedGradient{seed % 2 == 0 ? Clipping::per_layer : Clipping::flat};
+  cases::prepare(c, seed);
+  c.clip_norm = 0.5f;
+  cases::state_bound(c);
+  c.state = cases::weights_for(c.net);
+  c.state.moment1.assign(c.net.parameter_count, 0.0f);
+  c.data.shape = input;
+  c.data.classes = 10;
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  const auto features = static_cast<std::size_t>(input.size());
+  for (std::size_t row = 0; row < 5; ++row) {
+    for (std::size_t i = 0; i < features; ++i)
+      c.data.floats.push_back((row == 3 ? 3e4f : 1.0f) * normal(random));
+    c.data.labels.push_back(static_cast<std::uint8_t>(row));
+  }
+  c.data.floats[features + features / 2] = 1e6f;
+  c.data.floats[2 * features + features / 2] = NAN;
+  return c;
+}
+
+TEST(InfluenceOnCuda, RowsOfFp16AddTheSameWhateverIsBesideAndBeforeThem) {
+  Total total;
+  unsigned seed = 0;
+  for (const auto& [model, input] :
+       {std::pair{"cnn", Shape{1, 28, 28}}, {"scatter-cnn", {81, 7, 7}}})
+    for (const Precision precision : {Precision::tf32, Precision::fp32}) {
+      const InfluenceCase c = halves_case(model, input, precision, ++seed);
+      const auto make = [&] {  // one block, so that its memory serves one group after the other
+        return fused_engine(
+            c.net, c.settings,
+            {.seed = seed, .shared_bytes = std::size_t{227} * 1024, .multiprocessors = 1});
+      };
+      const auto engine = make();
+      for (std::size_t row = 0; row < c.data.size(); ++row) {
+        const std::vector<float> sum =
+            cases::released_sum(*engine, c, cases::rows_of(c.data, {&row, 1}));
+        EXPECT_EQ(std::ranges::count(sum, 0.0f) == static_cast<std::ptrdiff_t>(sum.size()),
+                  row >= 1 && row <= 3)
+            << model << ", row " << row;
+      }
+      total.add(cases::measure_influence(make, c), seed);
+    }
+  total.print("CUDA, operands in fp16");
+}
+
 }  // namespace
 }  // namespace cudp

@@ -100,6 +100,7 @@ struct Block {
   unsigned first = 0;  // thread 0's place in the pool
   unsigned size = 0, running_warps = 0, arrived = 0, exited = 0;
   unsigned generation = 0;
+  unsigned barriers = 0;  // that it has passed
   char sync[2] = {};
   char started = 0, finished = 0;
   std::unique_ptr<SharedArray> dynamic;

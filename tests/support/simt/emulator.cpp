@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/simt/at_barrier.hpp"
 #include "tests/support/simt/block.hpp"
 #include "tests/support/simt/fiber.hpp"
 #include "tests/support/simt/simt_emulator.hpp"
@@ -20,6 +21,8 @@ dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace simt {
 namespace {
+
+AtBarrier barrier_hook;
 
 std::string number(const dim3& d) {
   std::string s(1, '(');  // GCC 12 sees an overlap in "(" + std::to_string(...)
@@ -431,6 +434,8 @@ void Machine::finish_phase(Block& b) {
     }
   }
   for (auto it = lanes; it != lanes + b.size; ++it) (*it)->at_barrier = false;
+  if (barrier_hook) barrier_hook(b.barriers, static_cast<unsigned char*>(b.dynamic->data()));
+  ++b.barriers;
   b.arrived = 0;
   ++b.generation;
   set_ready(b);
@@ -450,7 +455,7 @@ void Machine::start_next(Block& b) {
   const unsigned n = order_.back();
   order_.pop_back();
   b.index = dim3(n % gridDim.x, n / gridDim.x % gridDim.y, n / gridDim.x / gridDim.y);
-  b.exited = 0;
+  b.exited = b.barriers = 0;
   for (unsigned i = 0; i < b.size; ++i)
     pool_[b.first + i]->exited = pool_[b.first + i]->has_waited = false;
   for (NamedBarrier& n : b.named) n = {};
@@ -578,6 +583,7 @@ void Machine::run(const Body& body, dim3 grid, dim3 block, std::size_t smem,
 void run(const Body& body, dim3 grid, dim3 block, std::size_t smem_bytes, const Options& options) {
   machine().run(body, grid, block, smem_bytes, options);
 }
+void set_at_barrier(AtBarrier call) { barrier_hook = std::move(call); }
 void barrier(const char* file, int line) { machine().barrier(file, line); }
 void named_barrier(int id, int threads, const char* file, int line) {
   machine().named_barrier(id, static_cast<unsigned>(threads), file, line);
