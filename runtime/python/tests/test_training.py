@@ -485,6 +485,7 @@ def test_the_import_loads_numpy_alone():
 def test_the_program_comes_along():
     done = subprocess.run([sys.executable, "-m", "cudp", "info"], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and f"version        {cudp.__version__}" in done.stdout
+    assert done.stderr == ""  # Python would warn if the import had loaded cudp.__main__
     done = subprocess.run([sys.executable, "-m", "cudp", "nothing"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
 
