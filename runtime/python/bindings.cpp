@@ -75,4 +75,5 @@ NB_MODULE(_core, m) {
   cudp::python::bind_models(m);
   cudp::python::bind_tuning(m);
   cudp::python::bind_tables(m);
+  cudp::python::bind_scaling(m);
 }

@@ -19,7 +19,8 @@ struct RowUse;
 using ReadAllRows = std::function<bool(const RowUse& use)>;
 
 /// Computes and checks message authentication codes (keyed BLAKE2b, by libsodium). The key is
-/// derived from the run's random key. Without that key nobody can forge a file that the run accepts
+/// derived from the run's random key. Rows are hashed first by Poly1305, which is faster; the code
+/// covers its secret value. Without that key nobody can forge a file that the run accepts
 /// as its own, or find out whether a guess about the data is right by comparing codes.
 class Authenticator {
  public:
@@ -41,6 +42,7 @@ class Authenticator {
 
  private:
   SecretKey key_;
+  SecretKey rows_key_;  ///< key of the fast hash of rows, derived from key_
 };
 
 /// Combines the authentication codes of all blocks of a data set into one code of the whole data

@@ -70,7 +70,7 @@ class Plans {
   /// Returns the exception that making the privacy plan for this number of examples throws; null if
   /// the plan can be made.
   std::exception_ptr refusal(const TrainConfig& config, double count) const {
-    return refusal_of([&] { make(chosen(config, count), count, {}, 1.0); });
+    return refusal_of([&] { make_quickly(chosen(config, count), count, {}); });
   }
 
   /// If the privacy plan fails for all numbers of examples that are tried, returns the exception
@@ -186,28 +186,34 @@ class Plans {
   }
 
   std::exception_ptr refusal(const Worst& worst) {
-    if (worst.is_exact) return refusal_of([&] { make_worst(worst, {}); });
-    for (const std::uint64_t epoch_steps : worst.epoch_steps)
-      if (auto reason = refusal_of([&] { make_worst(worst, epoch_steps); })) return reason;
+    std::vector<std::optional<std::uint64_t>> all_epoch_steps(worst.epoch_steps.begin(),
+                                                              worst.epoch_steps.end());
+    if (worst.is_exact) all_epoch_steps = {std::nullopt};
+    for (const std::optional<std::uint64_t> epoch_steps : all_epoch_steps) {
+      ++plans_;
+      if (auto reason = refusal_of([&] { make_quickly(worst.config, worst.count, epoch_steps); }))
+        return reason;
+    }
     return nullptr;
   }
 
-  /// Makes a worst-case plan; throws if it exceeds the budget. First tries the faster, looser Renyi
-  /// bound with 99 % of epsilon, which suffices unless the budget is almost spent. epoch_steps:
-  /// number of steps per epoch; nullopt to compute it from the number of examples.
-  void make_worst(const Worst& worst, std::optional<std::uint64_t> epoch_steps) {
-    ++plans_;
-    TrainConfig quick = worst.config;
+  /// Makes the training method for `count` examples; throws if its plan exceeds the budget. First
+  /// tries the faster, looser Renyi bound with 99 % of epsilon, which suffices unless the budget is
+  /// almost spent. epoch_steps: as for make().
+  void make_quickly(const TrainConfig& config, double count,
+                    std::optional<std::uint64_t> epoch_steps) const {
+    TrainConfig quick = config;
     if (quick.accountant == privacy::AccountantKind::pld ||
         quick.accountant == privacy::AccountantKind::best) {
       quick.accountant = privacy::AccountantKind::rdp;
-      if (refusal_of([&] { make(quick, worst.count, epoch_steps, 0.99); }) == nullptr) return;
+      if (refusal_of([&] { make(quick, count, epoch_steps, 0.99); }) == nullptr) return;
     }
-    make(worst.config, worst.count, epoch_steps, 1.0);
+    make(config, count, epoch_steps, 1.0);
   }
 
   /// Makes the training method for `count` examples, with only the fraction `share` of the budget's
-  /// epsilon. Throws if its plan costs more than that.
+  /// epsilon. Throws if its plan costs more than that. epoch_steps: number of steps per epoch;
+  /// nullopt to compute it from the number of examples.
   void make(const TrainConfig& config, double count, std::optional<std::uint64_t> epoch_steps,
             double share) const {
     MethodContext context = method_context(config, e_.network, size_of(count),

@@ -3,10 +3,7 @@
 import os
 import sys
 
-
-def program():
-    """Path of the program."""
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "cudp")
+from ._tuning import program
 
 
 def main():

@@ -16,8 +16,6 @@ _NO_WEIGHTS = (
     "noise is for rows of weight 1; class_weight weighs classes by public numbers"
 )
 
-_BLOCK = 1 << 15  # numbers that are scaled at a time
-
 
 def _search_that_refits():
     """The search whose best model is being trained; None if there is none."""
@@ -160,15 +158,8 @@ class _DPEstimator(BaseEstimator):
         low, high = self.bounds_
         width = np.where(high > low, high - low, 1.0)
         scaled = np.empty(x.shape, dtype=np.float32)
-        # A block of rows stays in the cache, and needs no second copy of x in double precision.
-        block = max(1, _BLOCK // x.shape[1])
-        for first in range(0, len(x), block):
-            rows = np.clip(x[first : first + block], low, high)
-            rows -= low  # in this order no value overflows
-            rows /= width
-            rows *= 2.0
-            rows -= 1.0
-            scaled[first : first + block] = rows
+        public = (np.ascontiguousarray(values, dtype=float) for values in (low, high, width))
+        _core.scale_rows(np.require(_arrays.native(x, "X"), requirements="A"), *public, scaled)
         return scaled
 
     def _public_bounds(self, x):

@@ -10,8 +10,12 @@ import tempfile
 import numpy as np
 
 from . import _arrays, _budget, _core, _groups, _runs
-from .__main__ import program
 from ._settings import plain, plain_settings
+
+
+def program():
+    """Path of the program that the package brings."""
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "cudp")
 
 
 def tune(data=None, *, epsilon=None, delta=None, grid=None, test_data=None, groups=None,

@@ -79,6 +79,8 @@ def once(_):
     run.evaluate(X, Y)
     run.state_dict()
     run.logits(X[:3])
+    bounds = (np.full(X.shape[1], value) for value in (-4.0, 4.0, 8.0))
+    cudp._core.scale_rows(X[::-1], *bounds, np.empty(X.shape, np.float32))  # as estimators do
     with cudp.Budget(epsilon=3, delta=1e-3):
         cudp.train((X, Y), **{**PLAN, "sigma": None}, epsilon=0.5)
 

@@ -130,7 +130,9 @@ def test_one_row_moves_no_other_rows_features(rows):
 
 
 def test_scaling_needs_no_second_copy():
+    """Rows of every layout are scaled to the same numbers as by NumPy, in double precision."""
     x = np.random.default_rng(4).normal(size=(40000, 24))
+    x[:4, 0] = -np.inf, np.inf, -0.0, 1e308
     model = cudp.DPLogisticRegression(**PUBLIC)
     model.bounds_ = np.full(24, -2.0), np.append(np.full(23, 2.0), -2.0)  # a constant feature, too
     tracemalloc.start()
@@ -142,7 +144,17 @@ def test_scaling_needs_no_second_copy():
     assert peak < scaled.nbytes + (2 << 20)
     low, high = model.bounds_
     width = np.where(high > low, high - low, 1.0)
-    assert (scaled == (2.0 * (np.clip(x, low, high) - low) / width - 1.0).astype(np.float32)).all()
+    wide = np.zeros((len(x), 48), np.float32)
+    single = np.clip(x, -8.0, 8.0).astype(np.float32)
+    wide[:, 1::2] = single
+    packed = np.zeros(len(x), dtype=[("byte", np.uint8), ("row", np.float64, 24)])
+    packed["row"] = x
+    unaligned = np.frombuffer(b"_" + x.tobytes(), np.uint8)[1:].view(np.float64).reshape(x.shape)
+    for rows in (x, single, np.asfortranarray(x), wide[:, 1::2], x[::-1], packed["row"], unaligned):
+        expected = (2.0 * (np.clip(rows, low, high) - low) / width - 1.0).astype(np.float32)
+        assert model._scaled(rows).tobytes() == expected.tobytes()
+    model.bounds_ = np.full(24, -8e307), np.full(24, 8e307)  # no value overflows
+    assert np.isfinite(model._scaled(np.clip(x, -1e308, 1e308))).all()
 
 
 def outcome(fit):

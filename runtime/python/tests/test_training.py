@@ -1,3 +1,4 @@
+import csv
 import gc
 import os
 import pathlib
@@ -86,6 +87,32 @@ def test_the_same_bytes_for_a_table(cli, in_folder):
     assert list(run.predict("t.csv", schema="t.toml")[:2]) == ["no", "no"]
     with pytest.raises(cudp.InputError, match="a table"):
         run.predict(np.zeros((3, 1), np.float32))
+
+
+def test_the_same_bytes_for_texts(cli, in_folder):
+    """A list of texts is the program's table of these names; so is its path."""
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 2, size=600)
+    said = np.array([["bad", "awful"], ["good", "great"]])
+    texts = [f'a {said[label, rng.integers(2)]} film, "x"\nand more' for label in labels]
+    vectors = {"good": [1.0, 0.5], "great": [0.9, 0.3], "bad": [-1.0, 0.2], "awful": [-0.8, 0.1]}
+    with open("texts.csv", "w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([("text", "label"), *zip(texts, labels)])
+    pathlib.Path("texts.toml").write_text(textwrap.dedent("""
+        name = "texts"
+        columns = [
+          {name = "text", kind = "text"},
+          {name = "label", kind = "label", values = ["0", "1"]},
+        ]
+        """))
+    pathlib.Path("vectors.txt").write_text(
+        "".join(" ".join([word, *map(str, row)]) + "\n" for word, row in vectors.items()))
+    settings = {**BUDGET, "seed": 5, "model": "imdb-mean", "epochs": 3, "batch": 128}
+    files = {"schema": "texts.toml", "embedding": "vectors.txt", "store_embedding": True}
+    cli("train", "--dataset", "texts.csv", "--out", "theirs", *words({**settings, **files}))
+    expected = released("theirs")
+    assert released(cudp.train("texts.csv", out="ours", **settings, **files)) == expected
+    assert released(cudp.train((texts, labels), classes=2, vectors=vectors, **settings)) == expected
 
 
 def table(folder):
@@ -458,6 +485,7 @@ def test_the_import_loads_numpy_alone():
 def test_the_program_comes_along():
     done = subprocess.run([sys.executable, "-m", "cudp", "info"], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and f"version        {cudp.__version__}" in done.stdout
+    assert done.stderr == ""  # Python would warn if the import had loaded cudp.__main__
     done = subprocess.run([sys.executable, "-m", "cudp", "nothing"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
 
