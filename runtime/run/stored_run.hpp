@@ -53,10 +53,10 @@ std::string unit_name(const DataSplit& data);
 void write_ledger(const RunFolder& folder, const privacy::Ledger& ledger,
                   const Authenticator& authenticator, Sync sync);
 
-/// Returns whether data_tag_of() is called after the training has begun, because the engine then
-/// copies rows of the first steps in the same pass: for rows in a file, on the CPU. Rows in memory
-/// may be converted when the training begins, and a CUDA engine copies rows from the file to the
-/// device then; a code that was computed later could be that of other rows.
+/// Returns whether data_tag_of() of a new run is called after the training has begun, because the
+/// engine then copies rows of the first steps in the same pass: for rows in a file, on the CPU.
+/// Rows in memory may be converted when the training begins, and a CUDA engine copies rows from the
+/// file to the device then; a code that was computed later could be that of other rows.
 bool is_tagged_after_begin(const Experiment& experiment);
 
 /// Returns the text by which a checkpoint recognises its training set: a keyed hash of the data,
