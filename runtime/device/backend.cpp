@@ -56,7 +56,8 @@ bool can_use(Device requested, const std::vector<DeviceInfo>& devices) {
 
 Backend choose_backend(Device requested, const ReportLine& say) {
   if (cuda_of_tests != nullptr &&
-      (requested == Device::cuda || (requested == Device::automatic && is_found_by_tests))) {
+      (requested == Device::cuda || (requested == Device::automatic && is_found_by_tests) ||
+       (requested == Device::cpu && cuda_of_tests->name == "cpu"))) {
     (void)can_use(requested, {{.name = "made up", .major = kMinMajor}});
     Backend made_up = *cuda_of_tests;
     made_up.make_engine = [make = made_up.make_engine, say](const Network& network,

@@ -64,7 +64,8 @@ bool can_use(Device requested, const std::vector<DeviceInfo>& devices);
 
 /// For tests on machines without a CUDA device: makes this process see `backend` as the machine's
 /// only CUDA device. It is used if CUDA is requested by name; if is_found, also if the device is
-/// chosen automatically. Null restores the machine's own devices.
+/// chosen automatically. A backend with the name "cpu" also replaces the CPU. Null restores the
+/// machine's own devices.
 void replace_cuda(const Backend* backend, bool is_found = false);
 
 }  // namespace cudp

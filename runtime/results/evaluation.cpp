@@ -1,10 +1,13 @@
 #include "runtime/results/evaluation.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -31,6 +34,42 @@ double share(std::uint64_t part, std::uint64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : kNaN;
 }
 
+/// Number of scores from which on a radix sort is faster than std::sort.
+constexpr std::size_t kManyScores = 512;
+
+/// Returns an integer by which floats are sorted in descending order: it is smaller for a larger
+/// float. Of the zeros, +0 comes first.
+std::uint32_t descending_key(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  return bits >> 31 != 0 ? bits : ~bits & 0x7fffffffu;
+}
+
+/// Sorts numbers, none of which is NaN, in descending order: by 11 bits of their keys at a time,
+/// from the lowest bits to the highest.
+void sort_descending(std::vector<float>& scores) {
+  if (scores.size() < kManyScores) {
+    std::ranges::sort(scores, std::greater<>());
+    return;
+  }
+  constexpr int kBits = 11;
+  constexpr std::uint32_t kDigits = 1u << kBits;
+  constexpr int kPasses = 3;
+  std::array<std::array<std::size_t, kDigits>, kPasses> place{};  // first counts, then positions
+  const auto digit = [](float x, int pass) {
+    return descending_key(x) >> (kBits * pass) & (kDigits - 1);
+  };
+  for (const float x : scores)
+    for (int pass = 0; pass < kPasses; ++pass)
+      ++place[static_cast<std::size_t>(pass)][digit(x, pass)];
+  std::vector<float> sorted(scores.size());
+  for (int pass = 0; pass < kPasses; ++pass) {
+    auto& next = place[static_cast<std::size_t>(pass)];
+    std::exclusive_scan(next.begin(), next.end(), next.begin(), std::size_t{0});
+    for (const float x : scores) sorted[next[digit(x, pass)]++] = x;
+    scores.swap(sorted);
+  }
+}
+
 /// Counts for one threshold on a class's score: how many examples of the class, and how many
 /// others, have a score of at least `score`. An example that is not of the class and has a NaN
 /// score counts as having the largest score, i.e. as an error.
@@ -51,7 +90,7 @@ class Ranking {
         others_(std::move(others)) {
     for (std::vector<float>* scores : {&of_class_, &others_}) {
       std::erase_if(*scores, [](float s) { return std::isnan(s); });
-      std::ranges::sort(*scores, std::greater<>());
+      sort_descending(*scores);
     }
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -82,6 +83,12 @@ class RunFolder {
 /// training's config has this setting in memory only, not in a config file.
 struct UnsyncedStart {
   double seconds = 0.0;  ///< 0: the run waits until each file is on disk
+};
+
+/// Function that is called just before the folder of a new run appears at its final path. A part of
+/// the training's config in memory.
+struct BeforeRunFolder {
+  std::function<void()> call;  ///< may be empty
 };
 
 /// An empty folder that was created for a new run, and whether its parent folder was created, too.

@@ -162,12 +162,11 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
     keep_table(prepared.data, stored.folder.checkpoints());
   auto restored = std::make_unique<Run>(stored.folder, key.key(), reporter, caller);
   Run& run = *restored;
-  // With the same key, check_same_run() has found that the rows are those that the run began with.
-  // If the engine reads the rows once more, their authentication code is computed and compared
-  // again below. With a new key, the authentication code is computed here, before steps are charged
-  // again.
-  const bool tagged_later = same_key && is_tagged_after_begin(prepared);
-  if (!tagged_later)
+  // With the same key, the rows were found to be those that the run began with. An engine reads
+  // rows in a file again, so they are compared again afterwards. With a new key they are read
+  // before it is charged.
+  const bool compared_again = same_key && prepared.data.train.rows != nullptr;
+  if (!compared_again)
     run.data_tag = same_key ? stored.checkpoint.data : data_tag_of(prepared, key.key());
   run.lock = std::move(stored.lock);
   run.ledger_was_lost = stored.ledger_was_lost;
@@ -187,8 +186,8 @@ std::unique_ptr<Run> resume_run(const Settings& flags, Reporter& reporter,
     charge_again(run, stored.why);
   }
   run.opens(t);
-  if (tagged_later) run.data_tag = data_tag_of(t.experiment(), key.key(), run.training.get());
-  if (tagged_later && run.data_tag != stored.checkpoint.data)
+  if (compared_again) run.data_tag = data_tag_of(t.experiment(), key.key(), run.training.get());
+  if (compared_again && run.data_tag != stored.checkpoint.data)
     throw InputError(t.experiment().data.name +
                      ": expected rows that stay as they are, found that they changed while the run "
                      "was resumed");

@@ -69,6 +69,7 @@ void Run::refused(const Training& t, const Error& reason) {
   outputs.write_pages(certificate_of_count);
   outputs.write_certificate(certificate_of_count);
   const FilesInChange lock;
+  if (const auto& before = e.config.of<BeforeRunFolder>().call) before();
   const std::string certificate = new_folder->publish().certificate().string();
   const std::string line = std::string(reason.what()) +
                            "; the noisy number of training examples was paid for: " + certificate;

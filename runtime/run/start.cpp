@@ -127,6 +127,7 @@ std::unique_ptr<Run> start_run(const TrainConfig& config, Reporter& reporter,
   run.lock.emplace(run.folder.checkpoints());
   {
     const FilesInChange lock;
+    if (const auto& before = config.of<BeforeRunFolder>().call) before();
     run.folder = run.new_folder->publish(run.unsynced_until ? Sync::no : Sync::yes);
     set_interrupt_line("interrupted; " + resume_command(run.folder.root().string()));
   }

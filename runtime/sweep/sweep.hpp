@@ -83,9 +83,9 @@ class Sweep {
   /// `run`, with epsilon and delta of each, one per line. It remains if a run's folder is removed,
   /// because the privacy cost of that run remains.
   std::filesystem::path begun_file(std::size_t run) const;
-  /// Records in begun_file() that a run is starting, has begun or resumes. Called in the run's
-  /// process before its first step. A line for a run that is starting is marked as such until the
-  /// run has its folder, so that a start that fails before does not count.
+  /// Records in begun_file() that a run is starting, begins or resumes. Called in the run's process
+  /// before its first step. A line for a run that is starting is marked as such until just before
+  /// the run's folder appears, so that a start that fails earlier does not count.
   void note_begun(std::size_t run, RunEvent event) const;
   void make_folder();
   void report(std::size_t run) const;

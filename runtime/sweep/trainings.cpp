@@ -211,13 +211,9 @@ void train_in_child(const TrainConfig& config, const QueuedSignals& signals,
     tell(RunEvent::resumes);
   } else {
     tell(RunEvent::starts);
-    try {
-      started = start_run(config, silent);
-    } catch (...) {
-      if (fs::exists(config.out)) tell(RunEvent::began);
-      throw;
-    }
-    tell(RunEvent::began);
+    TrainConfig observed = config;
+    observed.of<BeforeRunFolder>().call = [&] { tell(RunEvent::begins); };
+    started = start_run(observed, silent);
   }
   (void)train(*started, DrawPictures::no);
 }

@@ -88,9 +88,11 @@ int trainings_at_once(const std::vector<TrainConfig>& configs, std::int64_t aske
 
 /// What happens to a run before its first step.
 enum class RunEvent {
-  starts,   ///< nothing was released yet, and the run has no folder
-  began,    ///< the run has its folder; it may have been refused after its noisy number of examples
-  resumes,  ///< the run in the folder of an earlier call is resumed
+  starts,  ///< nothing was released yet, and the run has no folder
+  /// The run's folder is about to appear. The run counts from now on, even if the process is killed
+  /// before it appears. It may have been refused after its noisy number of examples.
+  begins,
+  resumes,  ///< the folder of an earlier call is continued
 };
 
 /// Makes a training in the folder config.out, or resumes the run that is already there. Called in a

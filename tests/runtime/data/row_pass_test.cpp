@@ -153,6 +153,20 @@ TEST_P(RowPasses, FailIfTheFileWasCutShortOrTheyAreStopped) {
   }
 }
 
+TEST_P(RowPasses, FailIfTheFileIsCutShortWhileTheyHandRowsOver) {
+  const std::uint32_t all = some_rows();
+  write(all);
+  if (!is_supported()) GTEST_SKIP() << "/var/tmp cannot be read in the background";
+  const RowLists lists = lists_of(all, {30, 50});
+  std::atomic<std::size_t> rows = 0;
+  const RowUse use{.use = [&](std::size_t, std::span<const std::uint8_t> part) {
+    rows += part.size() / row_bytes();
+    fs::resize_file(path(), 16 + (all - 1) * row_bytes());
+  }};
+  EXPECT_FALSE(copy(lists, RowPass::slot_of(all, row_bytes()), 4096, &use));
+  EXPECT_GT(rows, 0u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, RowPasses, testing::Values(1, 52, 784, 4'096, 5'001));
 
 TEST(EmptyRows, AreNotMadeIfTheDiskHasNoSpace) {

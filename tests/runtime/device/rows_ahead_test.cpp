@@ -218,6 +218,29 @@ TEST_F(ReadAheadBatches, AreTheSameIfRowsCannotBeHandedOver) {
   for (std::uint64_t step = 0; step < 100; ++step) take(*ahead, expected, step, draw);
 }
 
+/// The file is cut short while the pass hands its rows over, and whole again afterwards.
+TEST_F(ReadAheadBatches, AreTheSameIfThePassThatHandsRowsOverFails) {
+  const Draw draw = Poisson{(std::uint64_t{1} << 32) / 150};
+  const std::filesystem::path path = folder_.path() / "rows";
+  const std::string rows = content_of(path);
+  Drawing of(data_), expected(data_);
+  of.settings.recipe.draw = draw;
+  of.settings.expected_batch = 20;
+  of.settings.steps = 100;
+  const auto ahead = of.ahead(data_, kSmall);
+  if (ahead == nullptr) GTEST_SKIP() << "/var/tmp cannot be read in the background";
+  bool is_handed_over = false;
+  const RowUse use{.use = [&](std::size_t, std::span<const std::uint8_t>) {
+    is_handed_over = true;
+    std::filesystem::resize_file(path, rows.size() / 2);
+  }};
+  EXPECT_FALSE(ahead->read_all_rows(0, draw, use));
+  EXPECT_TRUE(is_handed_over);
+  write_text(path, rows);
+  for (std::uint64_t step = 0; step < 100; ++step) take(*ahead, expected, step, draw);
+  EXPECT_EQ(ahead->staged_batches(), 0u);
+}
+
 /// The copies are those of the rows that were handed over: a change of the file afterwards is not
 /// seen by the first steps.
 TEST_F(ReadAheadBatches, OfTheFirstPassAreThoseThatWereHandedOver) {

@@ -2,6 +2,7 @@
 #include "runtime/results/evaluation.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -73,7 +74,7 @@ double area(const std::vector<RocPoint>& roc) {
 
 TEST(Auc, OfTwoClassesIsTheShareOfPairsWon) {
   for (const Loss loss : {Loss::logistic, Loss::hinge})
-    for (const std::size_t n : {2, 3, 10, 200}) {
+    for (const std::size_t n : {2, 3, 10, 200, 1500}) {
       const Predictions p = random_predictions(loss, 1, n, static_cast<unsigned>(n));
       const std::vector<double> scores(p.logits.begin(), p.logits.end());
       const Evaluation e = evaluate(p);
@@ -81,6 +82,28 @@ TEST(Auc, OfTwoClassesIsTheShareOfPairsWon) {
       EXPECT_NEAR(area(e.of_class[1].roc), e.auc, 1e-12) << n;  // too few points to leave any out
       EXPECT_TRUE(e.of_class[0].roc.empty());
     }
+}
+
+/// So many scores are sorted by the bits of their keys.
+TEST(Auc, OfManyScoresOfAnySizeIsTheShareOfPairsWon) {
+  constexpr std::size_t kScores = 2'500;
+  std::mt19937 random(6);
+  Predictions p{.loss = Loss::hinge, .outputs = 1, .logits = {}, .labels = {}};
+  std::vector<double> scores;
+  while (scores.size() < kScores) {
+    const auto score = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+    if (std::isnan(score)) continue;
+    const bool again = random() % 4 == 0 && !scores.empty();
+    p.logits.push_back(again ? -p.logits[random() % scores.size()] : score);
+    p.labels.push_back(p.logits.back() + static_cast<float>(random() % 3) > 1.0f ? 1 : 0);
+    scores.push_back(static_cast<double>(p.logits.back()));
+  }
+  for (const float special : {0.0f, -0.0f, kInfinity, -kInfinity, 0.0f, -0.0f}) {
+    p.logits.push_back(special);
+    p.labels.push_back(scores.size() % 2);
+    scores.push_back(static_cast<double>(special));
+  }
+  EXPECT_DOUBLE_EQ(evaluate(p).auc, pairs_won(scores, p.labels, 1));
 }
 
 TEST(Auc, OfTwoSoftmaxOutputsIsThatOfTheirDifference) {
@@ -209,7 +232,7 @@ double average_precision(const std::vector<float>& scores, const std::vector<std
 
 TEST(AveragePrecision, IsTheSumOverScoresTiesTogether) {
   for (const Loss loss : {Loss::logistic, Loss::hinge})
-    for (const std::size_t n : {2, 3, 10, 200}) {
+    for (const std::size_t n : {2, 3, 10, 200, 1500}) {
       const Predictions p = random_predictions(loss, 1, n, static_cast<unsigned>(n));
       const Evaluation e = evaluate(p);
       EXPECT_NEAR(e.average_precision, average_precision(p.logits, p.labels, 1), 1e-12) << n;
