@@ -11,6 +11,7 @@ using TestGpu = cuda::CudaGpu;
 #include "tests/kernels/cuda_patch_gradient_tests.hpp"
 #include "tests/kernels/cuda_patch_product_tests.hpp"
 #include "tests/kernels/cuda_product_tests.hpp"
+#include "tests/kernels/cuda_recurrent_tests.hpp"
 #include "tests/kernels/cuda_scatter_tests.hpp"
 #include "tests/kernels/cuda_sequence_tests.hpp"
 #include "tests/kernels/cuda_sum_tests.hpp"

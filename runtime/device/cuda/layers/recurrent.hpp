@@ -3,7 +3,7 @@
 #include <string>
 
 #include "kernels/layers/recurrent_batch.cuh"
-#include "kernels/layers/recurrent_tensor.cuh"
+#include "kernels/layers/recurrent_half.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layers/sequence_layer.hpp"
@@ -204,7 +204,9 @@ class CudaRecurrent final : public SequenceLayer {
             .c = is_lstm() ? w.saved(c_) : nullptr,
             .h = w.saved(h_),
             .out = nullptr,
-            .planes = {}};
+            .planes = {},
+            .logit_gradients = w.logit_gradients(),
+            .outputs = w.outputs()};
   }
   device::RecurrentWeights direction(const MicroBatch& w, int d) const {
     const std::size_t first = first_tensor(d);
@@ -213,19 +215,22 @@ class CudaRecurrent final : public SequenceLayer {
             .state_bias = is_lstm() ? nullptr : weights(w) + tensor(first + 3)};
   }
   device::RecurrentPlan plan(const DeviceLimits& limits, bool back, int capacity) const {
-    const auto plan_of =
-        has_tensor_steps() ? device::tensor_recurrent_plan : device::recurrent_plan;
+    const auto plan_of = has_tensor_steps() ? device::half_recurrent_plan : device::recurrent_plan;
     return plan_of(layer_.gates(), layer_.hidden, back, layer_.directions(), capacity, limits);
   }
   void (*kernel(bool back) const)(device::RecurrentPass) {
-    if (has_tensor_steps() && back)
-      return is_lstm() ? tensor_recurrent_backward_kernel<LstmCell>
-                       : tensor_recurrent_backward_kernel<GruCell>;
     if (has_tensor_steps())
-      return is_lstm() ? tensor_recurrent_kernel<LstmCell> : tensor_recurrent_kernel<GruCell>;
+      return is_lstm() ? half_kernel<LstmCell>(back) : half_kernel<GruCell>(back);
     if (back)
       return is_lstm() ? recurrent_backward_kernel<LstmCell> : recurrent_backward_kernel<GruCell>;
     return is_lstm() ? recurrent_kernel<LstmCell> : recurrent_kernel<GruCell>;
+  }
+
+  template <class C>
+  void (*half_kernel(bool back) const)(device::RecurrentPass) {
+    if (layer_.hidden > device::kResidentUnits)
+      return back ? half_recurrent_backward_kernel<C, false> : half_recurrent_kernel<C, false>;
+    return back ? half_recurrent_backward_kernel<C, true> : half_recurrent_kernel<C, true>;
   }
 
   /// Returns the index of the first tensor of direction d; they are weight_ih, weight_hh, bias_ih
