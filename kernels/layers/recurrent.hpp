@@ -60,7 +60,8 @@ struct GruStep {
 namespace device {
 
 /// How a thread block divides its work on one direction of an LSTM or GRU. U is the matrix of
-/// weights that multiply the previous state. Results depend on `precision` only, not on the other
+/// weights that multiply the previous state. Results depend on `precision`, and with tensor cores
+/// on `is_resident`, which follows from the number of units; they do not depend on the other
 /// members.
 struct RecurrentPlan {
   /// Number of texts per thread block: a multiple of 4; with tensor cores 8, 16 or 32. 0 means that

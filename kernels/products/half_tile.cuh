@@ -19,35 +19,53 @@ struct HalfTile : WarpTile<64, 64, 32, 32> {
   alignas(16) std::uint16_t a[2][kTerms][kPitch];
   alignas(16) std::uint16_t b[2][kTerms][kPitch];
 
+  /// Loads the right operands of the products of the warp's columns: y[n] for columns 16 n .. 16 n
+  /// +
+  /// 15. b: a buffer of the tile.
+  static __device__ __forceinline__ void load_columns(const std::uint16_t (&b)[kTerms][kPitch],
+                                                      u32 (&y)[2][4]) {
+    // Lane 8 i + r passes the address of row r of the i-th matrix of 8 x 8 numbers.
+    CUDP_UNROLL for (int n = 0; n < 2; ++n) {
+      ldmatrix_x4_trans(
+          y[n], &b[lane() / 8 % 2 * 8 + lane() % 8][warp_column() + 16 * n + lane() / 16 * 8]);
+    }
+  }
+  /// Returns the right operand for columns 8 n .. 8 n + 7 of the warp.
+  struct Column {
+    u32 word[2];
+  };
+  static __device__ __forceinline__ Column column_of(const u32 (&y)[2][4], int n) {
+    return {{y[n / 2][n % 2 * 2], y[n / 2][n % 2 * 2 + 1]}};
+  }
+  /// Adds a product to the sums of rows 16 m .. 16 m + 15 and columns 8 n .. 8 n + 7 of the warp.
+  static __device__ __forceinline__ void add(Sums<HalfTile>& sums, int m, int n, const u32 (&x)[4],
+                                             const Column& y) {
+    float* const top = &sums.cell[2 * m][2 * n];
+    float* const bottom = &sums.cell[2 * m + 1][2 * n];
+    float d[4] = {top[0], top[1], bottom[0], bottom[1]};
+    multiply_add(d, x, y.word);
+    top[0] = d[0], top[1] = d[1], bottom[0] = d[2], bottom[1] = d[3];
+  }
+
   /// Multiplies the parts of matrices a and b that are in buffer `half` (0 or 1) and adds the
   /// products to `sums`. with_columns: also adds up the columns of b, but only in blocks with
   /// is_first.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, Sums<HalfTile>& sums, bool is_first) const {
-    // Lane 8 i + r passes the address of row r of the i-th matrix of 8 x 8 numbers.
     const int first = lane() / 8 % 2 * 8;
     const int second = lane() / 16 * 8;
-    const int r = lane() % 8;
     u32 x[2][4], y[2][4];
     CUDP_UNROLL for (int m = 0; m < 2; ++m) {
-      ldmatrix_x4_trans(x[m], &a[half][second + r][warp_row() + 16 * m + first]);
+      ldmatrix_x4_trans(x[m], &a[half][second + lane() % 8][warp_row() + 16 * m + first]);
     }
-    CUDP_UNROLL for (int n = 0; n < 2; ++n) {
-      ldmatrix_x4_trans(y[n], &b[half][first + r][warp_column() + 16 * n + second]);
-    }
+    load_columns(b[half], y);
     CUDP_UNROLL for (int n = 0; n < 4; ++n) {
-      const u32 column[2] = {y[n / 2][n % 2 * 2], y[n / 2][n % 2 * 2 + 1]};
-      CUDP_UNROLL for (int m = 0; m < 2; ++m) {
-        float* const top = &sums.cell[2 * m][2 * n];
-        float* const bottom = &sums.cell[2 * m + 1][2 * n];
-        float d[4] = {top[0], top[1], bottom[0], bottom[1]};
-        multiply_add(d, x[m], column);
-        top[0] = d[0], top[1] = d[1], bottom[0] = d[2], bottom[1] = d[3];
-      }
+      const Column column = column_of(y, n);
+      CUDP_UNROLL for (int m = 0; m < 2; ++m) { add(sums, m, n, x[m], column); }
       if (with_columns && is_first && warp_row() == 0) {
         constexpr u32 kOnes[4] = {0x3c003c00u, 0x3c003c00u, 0x3c003c00u, 0x3c003c00u};
         float d[4] = {sums.column[2 * n], sums.column[2 * n + 1], 0.0f, 0.0f};
-        multiply_add(d, kOnes, column);
+        multiply_add(d, kOnes, column.word);
         sums.column[2 * n] = d[0], sums.column[2 * n + 1] = d[1];
       }
     }

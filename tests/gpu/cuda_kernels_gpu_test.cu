@@ -16,6 +16,7 @@ using TestGpu = cuda::CudaGpu;
 #include "tests/kernels/cuda_sequence_tests.hpp"
 #include "tests/kernels/cuda_sum_tests.hpp"
 #include "tests/kernels/cuda_tensor_tests.hpp"
+#include "tests/kernels/cuda_text_product_tests.hpp"
 #include "tests/kernels/fused_kernel_tests.hpp"
 #include "tests/kernels/recurrent_kernel_tests.hpp"
 #include "tests/runtime/device/cuda_linear_tests.hpp"
