@@ -28,7 +28,7 @@ ROWS = "FusedKernels.*:All/Fused*/*softmax:All/Fused*/*mlp:All/Fused*/svm"  # th
 KERNELS = "CudaKernel.*:FusedKernels.*:CudaPatch*:*CudaProduct*:*Cancelling*:CudaScatter*:All/FusedStep*:All/FusedTransformed*"
 TENSOR = "CudaKernel.ATensorCore*:CudaKernel.OperandsAre*:CudaPatch*:*CudaProduct*tf32:CudaScatter*"
 FINISH = "CudaKernel.Finish*:CudaKernel.TheCursor*:CudaKernel.TheEndOf*:*Release*"
-TEXTS = "*CudaSequence*"
+TEXTS = "*CudaSequence*:*CudaSteps*:*CudaTextProduct*"
 RANDOM = "*Random*:*RoundedNormal*:*Sample*:*Update*"
 SMALL_ENGINES = "All/CudaEngine.*/mlp*:All/CudaEngine.*/logistic*:All/CudaEngine.*/mixed*"
 ENGINE = "All/CudaEngine.*mlp*:All/CudaEngine.*cnn*"
@@ -135,6 +135,9 @@ def ptx_mutants(texts, wanted):
     all_of += [
         ("ldmatrix of texts not transposed", texts_of, replace(r"(ldmatrix\S*)\.trans", r"\1"), TEXTS, True, ""),
         ("no barrier in sums of texts", texts_of, without_barriers_of("sequence_gradient_sum_kernel"), TEXTS, True, ""),
+        ("no barrier in steps of texts", texts_of, without_barriers_of("half_recurrent_kernel"), TEXTS, True, ""),
+        ("no barrier in steps of texts back", texts_of, without_barriers_of("half_recurrent_backward_kernel"), TEXTS, True, ""),
+        ("no barrier in products of texts", texts_of, without_barriers_of("text_product_kernel"), TEXTS, True, ""),
         ("cp.async of 16 always", kernels, replace(r"(cp\.async\.cg\.shared\.global \[[^\]]+\], \[[^\]]+\], 16), %r\d+;", r"\1;"), TENSOR, True, ""),
         ("no wait for copies", kernels, replace(r"cp\.async\.wait_all;", ""), TENSOR, True, ""),
         ("operands not rounded", kernels, replace(r"cvt\.rna\.tf32\.f32", "mov.b32"), TENSOR, True, ""),

@@ -11,7 +11,8 @@ namespace cudp::inline CUDP_SIMT {
 /// computed. y(): returns the output of the neighbouring activation for the same element; called
 /// only if the epilogue multiplies by the activation's derivative. Store: type of the function
 /// store().
-template <class Store>
+/// values, derivatives: whether the kernel has epilogues of these kinds.
+template <bool values = true, bool derivatives = true, class Store>
 __device__ __forceinline__ void store_finished(const Epilogue& epilogue, const Store& store) {
   const Precision as = epilogue.stored_as;
   if (epilogue.kind == Epilogue::Kind::none) {
@@ -19,10 +20,11 @@ __device__ __forceinline__ void store_finished(const Epilogue& epilogue, const S
     return;
   }
   const AnyFunction f(epilogue.function);
-  if (epilogue.kind == Epilogue::Kind::value)
-    store([&](float v, const auto&) { return stored(f.value(v), as); });
-  else
-    store([&](float v, const auto& y) { return stored(v * f.derivative(y()), as); });
+  const bool is_value = epilogue.kind == Epilogue::Kind::value;
+  if constexpr (values)
+    if (is_value) store([&](float v, const auto&) { return stored(f.value(v), as); });
+  if constexpr (derivatives)
+    if (!is_value) store([&](float v, const auto& y) { return stored(v * f.derivative(y()), as); });
 }
 
 }  // namespace cudp::inline CUDP_SIMT

@@ -19,9 +19,9 @@ namespace cudp::inline CUDP_SIMT {
 struct LstmCell {
   static constexpr int kGates = 4;
   static constexpr bool kIsLstm = true;
-  /// Returns the index, among the four numbers of a unit in RecurrentPass::gates, of the gradient
-  /// of U h for gate g, where h is the previous state and U are its weights. Valid after the
-  /// backward step. The index is g, except that a GRU's gate 2 has its gradient at index 3.
+  /// Returns the index, among the four numbers of a unit, of U h for gate g, where h is the
+  /// previous state and U are its weights; in RecurrentPass::gates after the backward step, of its
+  /// gradient. The index is g, except that a GRU's gate 2 has it at index 3.
   static __device__ __forceinline__ int delta(int g) { return g; }
 };
 struct GruCell {
@@ -99,20 +99,19 @@ struct RecurrentTexts {
   }
 };
 
-/// Computes one unit's forward step and returns its state h. x, sum: for each gate the parts of the
-/// inputs (W x) and of the previous state (U h). Replaces `kept`, the number that the next step
-/// needs: the cell state c of an LSTM, h of a GRU. Writes the values of the gates, `hidden` floats
-/// apart. Cell: LSTM or GRU. bias: for each gate the bias of the inputs; for an LSTM the only one.
-/// state_bias: for each gate the bias of the states; used by a GRU only.
+/// Computes one unit's forward step and returns its state h. x: the gates' pre-activations without
+/// biases; of a GRU's gate 2 the parts of the inputs (W x) at index 2, of the previous state (U h)
+/// at index 3. Replaces `kept`, the number that the next step needs: the cell state c of an LSTM, h
+/// of a GRU. Writes the values of the gates, `hidden` floats apart. Cell: LSTM or GRU. bias: for
+/// each gate the bias of the inputs; for an LSTM the only one. state_bias: for each gate the bias
+/// of the states; used by a GRU only.
 template <class Cell>
-__device__ __forceinline__ float step_forward(const float (&x)[Cell::kGates],
-                                              const float (&sum)[Cell::kGates],
+__device__ __forceinline__ float step_forward(const float (&x)[4],
                                               const float (&bias)[Cell::kGates],
                                               const float (&state_bias)[Cell::kGates], float& kept,
                                               float* gates, int hidden) {
   if constexpr (Cell::kIsLstm) {
-    LstmUnit<float> u{x[0] + sum[0] + bias[0], x[1] + sum[1] + bias[1], x[2] + sum[2] + bias[2],
-                      x[3] + sum[3] + bias[3]};
+    LstmUnit<float> u{x[0] + bias[0], x[1] + bias[1], x[2] + bias[2], x[3] + bias[3]};
     u.activate();
     const float c = u.state(kept);
     kept = c;
@@ -122,8 +121,8 @@ __device__ __forceinline__ float step_forward(const float (&x)[Cell::kGates],
     gates[3 * hidden] = u.o;
     return u.output(tanh_of(c));
   } else {
-    GruUnit<float> u{x[2] + bias[2], x[0] + sum[0] + bias[0] + state_bias[0],
-                     x[1] + sum[1] + bias[1] + state_bias[1], sum[2] + state_bias[2]};
+    GruUnit<float> u{x[2] + bias[2], x[0] + bias[0] + state_bias[0], x[1] + bias[1] + state_bias[1],
+                     x[3] + state_bias[2]};
     u.activate();
     gates[0] = u.r;
     gates[hidden] = u.z;
@@ -338,14 +337,11 @@ __global__ void __launch_bounds__(device::kRecurrentThreads, 2)
         const int line = b.line(n, s);
         float* const gates = a.gates + line * 4 * hidden + j;
         const int at = j * b.pitch + b.own(n);
-        float x_n[Cell::kGates];
-        float sum_n[Cell::kGates];
-        CUDP_UNROLL for (int g = 0; g < Cell::kGates; ++g) {
-          x_n[g] = x[g][n];
-          sum_n[g] = sum[g][n];
-        }
+        float x_n[4] = {};
+        CUDP_UNROLL for (int g = 0; g < Cell::kGates; ++g) { x_n[g] = x[g][n]; }
+        CUDP_UNROLL for (int g = 0; g < Cell::kGates; ++g) { x_n[Cell::delta(g)] += sum[g][n]; }
         float kept = Cell::kIsLstm ? b.carry[at] : before[at];
-        float h = step_forward<Cell>(x_n, sum_n, bias, state_bias, kept, gates, hidden);
+        float h = step_forward<Cell>(x_n, bias, state_bias, kept, gates, hidden);
         if constexpr (Cell::kIsLstm) {
           b.carry[at] = kept;
           a.c[line * hidden + j] = kept;

@@ -60,21 +60,19 @@ struct GruStep {
 namespace device {
 
 /// How a thread block divides its work on one direction of an LSTM or GRU. U is the matrix of
-/// weights that multiply the previous state. Results depend on `precision` only, not on the other
+/// weights that multiply the previous state. Results depend on `precision`, and with tensor cores
+/// on `is_resident`, which follows from the number of units; they do not depend on the other
 /// members.
 struct RecurrentPlan {
   /// Number of texts per thread block: a multiple of 4; with tensor cores 8, 16 or 32. 0 means that
   /// not even the smallest number fits into shared memory.
   std::int32_t examples = 0;
   /// Number of hidden units that a block computes at once: 4 to 32; with tensor cores a multiple of
-  /// 16.
+  /// 8.
   std::int32_t units = 0;
   /// Whether all of U, the weights of the states, is in shared memory. If not, parts of it (slabs)
-  /// are loaded in turn.
+  /// are loaded in turn. With tensor cores: in registers, or read from memory for every step.
   bool is_resident = false;
-  /// Number of columns of U (backward: of rows) in a slab, the part of U that is loaded at a time:
-  /// 8, 16, 32 or 64. Used with tensor cores only.
-  std::int32_t terms = 0;
   Precision precision = Precision::fp32;
   std::size_t shared_bytes = 0;
 };
@@ -117,6 +115,10 @@ struct RecurrentPass {
   float* h;      ///< [capacity, T, directions, hidden], states
   float* out;    ///< forward: [capacity, planes.size()], written; backward: its gradient, read
   Planes planes;
+  /// [capacity, outputs], derivative of each text's loss by its logits. Tensor cores choose by it,
+  /// backward, the power of two that they multiply a text's deltas by.
+  const float* logit_gradients = nullptr;
+  std::int32_t outputs = 0;
 };
 
 // --- Sizes in shared memory [floats] ---
@@ -158,63 +160,35 @@ inline std::int64_t step_floats(const RecurrentPlan& p, int gates, int hidden, b
   return units * example_pitch(p.examples);
 }
 
-// --- Sizes in shared memory of steps with tensor cores [floats] ---
+// --- Steps with tensor cores ---
 
-CUDP_HD std::int64_t rounded_up_to_8(std::int64_t n) { return (n + 7) / 8 * 8; }
-/// Returns the number of summands in each product with U, rounded up to a multiple of eight, as
-/// tensor cores need. Forward: one per hidden state. Backward: one per gradient of a gate's
-/// pre-activation. gates, hidden: numbers of gates per unit and of hidden units. back: whether the
-/// pass is the backward one.
-CUDP_HD std::int64_t tensor_terms(int gates, std::int64_t hidden, bool back) {
-  return rounded_up_to_8(back ? gates * hidden : hidden);
-}
-/// Returns the number of rows of U (the weights of the states) in shared memory, all rows or those
-/// of a slab, the part that is loaded at a time. Forward: one row per gate and unit. Backward: one
-/// row per gradient of a gate's pre-activation. p: the plan of the pass. gates, hidden: numbers of
-/// gates per unit and of hidden units. back: whether the pass is the backward one.
-CUDP_HD std::int64_t tensor_lines(const RecurrentPlan& p, int gates, std::int64_t hidden,
-                                  bool back) {
-  if (!back) return gates * (p.is_resident ? hidden : p.units);
-  return p.is_resident ? tensor_terms(gates, hidden, true) : p.terms;
-}
-/// Returns the distance in floats between consecutive rows of U, the weights of the states, in
-/// shared memory. A warp reads 4 neighbouring floats of 8 rows at once in the forward pass, and 8
-/// neighbouring floats of 4 rows in the backward pass. With this distance all banks are used
-/// evenly. p: the plan of the pass. hidden: number of hidden units. back: whether the pass is the
-/// backward one.
-CUDP_HD std::int64_t tensor_pitch(const RecurrentPlan& p, std::int64_t hidden, bool back) {
-  if (!back) return (p.is_resident ? rounded_up_to_8(hidden) : p.terms) + 4;
-  const std::int64_t width = rounded_up_to_8(p.is_resident ? hidden : p.units);
-  return width / 8 % 2 == 0 ? width + 8 : width;
-}
-/// Returns the distance in floats between two consecutive rows of an array in shared memory.
-/// Forward: a row is one hidden state for each of the block's `examples` texts. Backward: a row is
-/// the gradient of one pre-activation for each of them. The distance avoids bank conflicts: it is
-/// examples + 8, or 8 if there are 8 texts.
-CUDP_HD std::int64_t tensor_example_pitch(std::int64_t examples) {
-  return examples == 8 ? 8 : examples + 8;
-}
-/// Returns how many copies shared memory has of the states of a step (backward: of the gradients of
-/// its gates' pre-activations). Usually there are two, one that the step reads and one that it
-/// writes. In the backward pass one is enough if all units are computed at once, because a value is
-/// then replaced only after all threads have read it. p: the plan of the pass. hidden: number of
-/// hidden units. back: whether the pass is the backward one.
-CUDP_HD int tensor_buffers(const RecurrentPlan& p, std::int64_t hidden, bool back) {
-  return back && hidden <= p.units ? 1 : 2;
-}
-/// Returns the number of text lengths in shared memory: at least 16, because the threads of a warp
-/// index 16 texts even if the block has fewer.
-CUDP_HD int tensor_lengths(int examples) { return examples < 16 ? 16 : examples; }
+/// Largest number of hidden units for which the weights of the states are kept in registers: of 13
+/// warps, which have 128 registers a thread (tests/kernels/kernel_report_test.cpp).
+inline constexpr int kResidentUnits = 104;
 
-inline std::int64_t tensor_floats(const RecurrentPlan& p, int gates, int hidden, bool back) {
-  const std::int64_t slab = tensor_lines(p, gates, hidden, back) * tensor_pitch(p, hidden, back);
-  const std::int64_t lines =
-      tensor_buffers(p, hidden, back) * tensor_terms(gates, hidden, back) + hidden;
-  return (p.is_resident ? 1 : 2) * slab + lines * tensor_example_pitch(p.examples) +
-         tensor_lengths(p.examples);
+/// Returns the size of a slice, the summands of eight texts that a warp loads with one instruction.
+CUDP_HD constexpr std::int64_t half_slice(bool back) { return back ? 32 : 16; }
+/// Returns the number of summands in each product with U, the weights of the states, rounded up to
+/// whole slices. Forward: one per hidden state. Backward: four per hidden unit, one for each gate's
+/// delta. hidden: number of hidden units. back: whether the pass is the backward one.
+CUDP_HD constexpr std::int64_t half_terms(std::int64_t hidden, bool back) {
+  const std::int64_t slice = half_slice(back);
+  return (hidden * (back ? 4 : 1) + slice - 1) / slice * slice;
+}
+/// Returns the distance between two texts in an array of summands in shared memory [fp16 numbers].
+/// It is a slice more than a multiple of 64, which avoids bank conflicts. hidden, back: as above.
+CUDP_HD constexpr std::int64_t half_pitch(std::int64_t hidden, bool back) {
+  const std::int64_t slice = half_slice(back);
+  return (half_terms(hidden, back) - slice + 63) / 64 * 64 + slice;
+}
+/// Returns the shared memory of a block [floats]: the summands of two steps, what steps pass on in
+/// float32 (forward: and the sum of the states), and the lengths of the texts.
+inline std::int64_t half_floats(const RecurrentPlan& p, int hidden, bool back) {
+  return p.examples * (half_pitch(hidden, back) + std::int64_t{back ? 1 : 2} * hidden + 1);
 }
 
-/// Maximum number of threads per block of the kernels for recurrent layers.
+/// Maximum number of threads per block of the kernels for recurrent layers, unless tensor cores
+/// have their weights in registers.
 inline constexpr int kRecurrentThreads = 256;
 
 /// Computes p.shared_bytes, the shared memory that a block needs with plan p. Returns whether it is
@@ -222,12 +196,23 @@ inline constexpr int kRecurrentThreads = 256;
 /// hidden units. back: whether the pass is the backward one.
 inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t shared_bytes) {
   const std::int64_t floats = p.precision == Precision::tf32
-                                  ? tensor_floats(p, gates, hidden, back)
+                                  ? half_floats(p, hidden, back)
                                   : weight_floats(p, gates, hidden, back) +
                                         step_floats(p, gates, hidden, back) +
                                         p.examples;  // lengths of the texts
   p.shared_bytes = static_cast<std::size_t>(floats) * sizeof(float);
   return p.shared_bytes <= shared_bytes;
+}
+
+/// Returns plan p with as many texts per block, up to its own number, as leave a block for every
+/// multiprocessor, but at least 8. Other arguments: as for recurrent_plan().
+inline RecurrentPlan narrowed(RecurrentPlan p, int gates, int hidden, bool back, int directions,
+                              int capacity, const DeviceLimits& limits) {
+  while (p.examples > 8 &&
+         std::int64_t{divide_up(capacity, p.examples)} * directions < limits.multiprocessors)
+    p.examples /= 2;
+  fits(p, gates, hidden, back, limits.shared_bytes);
+  return p;
 }
 
 /// Returns the plan whose blocks compute the most hidden units at once among those that fit into
@@ -238,63 +223,49 @@ inline bool fits(RecurrentPlan& p, int gates, int hidden, bool back, std::size_t
 /// multiprocessors.
 inline RecurrentPlan recurrent_plan(int gates, int hidden, bool back, int directions, int capacity,
                                     const DeviceLimits& limits) {
-  const auto narrowed =
-      [&](RecurrentPlan p) {  // tries fewer texts until every multiprocessor has a block
-        while (p.examples > 8 &&
-               std::int64_t{divide_up(capacity, p.examples)} * directions < limits.multiprocessors)
-          p.examples /= 2;
-        fits(p, gates, hidden, back, limits.shared_bytes);
-        return p;
-      };
+  const auto plan = [&](const RecurrentPlan& p) {
+    return narrowed(p, gates, hidden, back, directions, capacity, limits);
+  };
   for (const int examples : {32, 16, 8}) {
     RecurrentPlan p{.examples = examples, .units = 32, .is_resident = true};
-    if (fits(p, gates, hidden, back, limits.shared_bytes)) return narrowed(p);
+    if (fits(p, gates, hidden, back, limits.shared_bytes)) return plan(p);
   }
   for (const int units : {32, 16, 8, 4})
     for (const int examples : {32, 16, 8, 4}) {
       RecurrentPlan p{.examples = examples, .units = units};
-      if (fits(p, gates, hidden, back, limits.shared_bytes)) return narrowed(p);
+      if (fits(p, gates, hidden, back, limits.shared_bytes)) return plan(p);
     }
   return {};
 }
 
-/// Returns the number of threads per block with plan p. With tensor cores a warp computes 16 units
-/// of 16 examples; without them a thread computes one unit of four examples.
+/// Returns the number of threads per block with plan p. With tensor cores a warp computes 8 units
+/// at once; without them a thread computes one unit of four examples.
 inline int recurrent_threads(const RecurrentPlan& p) {
-  if (p.precision == Precision::fp32) return p.examples / 4 * p.units;
-  return static_cast<int>(divide_up(p.examples, 16)) * (p.units / 16) * 32;
+  return p.precision == Precision::fp32 ? p.examples / 4 * p.units : p.units / 8 * 32;
+}
+/// Returns the maximum number of threads per block with plan p.
+inline int max_recurrent_threads(const RecurrentPlan& p) {
+  return p.precision == Precision::tf32 && p.is_resident ? kResidentUnits / 8 * 32
+                                                         : kRecurrentThreads;
 }
 
-/// Returns the plan for tensor cores, with which a warp computes 16 units of 16 examples. All of U,
-/// the weights of the states, is in shared memory if it fits. Otherwise parts of it (slabs) are
-/// loaded in turn, as large as fits. With 8 examples per block, half of each matrix product is
-/// unused. gates, hidden: numbers of gates per unit and of hidden units. back: whether the pass is
-/// the backward one. directions: 1 or 2. capacity: number of texts per launch. limits: the device's
-/// shared memory and number of multiprocessors.
-inline RecurrentPlan tensor_recurrent_plan(int gates, int hidden, bool back, int directions,
-                                           int capacity, const DeviceLimits& limits) {
-  const int units = static_cast<int>(divide_up(hidden, 16)) * 16;
-  const auto plan = [&](int examples, int widest, int terms) {
-    RecurrentPlan p{.examples = examples,
-                    .units = units < widest ? units : widest,
-                    .is_resident = terms == 0,
-                    .terms = terms,
-                    .precision = Precision::tf32};
-    return fits(p, gates, hidden, back, limits.shared_bytes) ? p : RecurrentPlan{};
-  };
-  const bool fills_device =
-      std::int64_t{divide_up(capacity, 32)} * directions >= limits.multiprocessors;
-  for (const int terms : {0, 64, 32, 16, 8})
-    for (const int examples : {32, 16}) {
-      if (examples == 32 && !fills_device) continue;
-      const RecurrentPlan p = plan(examples, examples == 32 ? 64 : 128, terms);
-      if (p.examples > 0) return p;
-    }
-  for (const int terms : {64, 32, 16, 8}) {
-    const RecurrentPlan p = plan(8, 128, terms);
-    if (p.examples > 0) return p;
+/// Returns the plan for tensor cores. Up to kResidentUnits units a block has 8 texts and all units
+/// at once, with their weights in registers. With more, 64 units at once and up to 32 texts, for
+/// which weights are read from memory. gates, hidden, back, directions, capacity, limits: as for
+/// recurrent_plan().
+inline RecurrentPlan half_recurrent_plan(int gates, int hidden, bool back, int directions,
+                                         int capacity, const DeviceLimits& limits) {
+  RecurrentPlan p{.units = static_cast<int>(divide_up(hidden, 8)) * 8,
+                  .is_resident = hidden <= kResidentUnits,
+                  .precision = Precision::tf32};
+  if (!p.is_resident) p.units = 64;
+  for (const int examples : {32, 16, 8}) {
+    if (p.is_resident && examples > 8) continue;
+    p.examples = examples;
+    if (fits(p, gates, hidden, back, limits.shared_bytes))
+      return narrowed(p, gates, hidden, back, directions, capacity, limits);
   }
-  return plan(8, 16, 8);
+  return {};
 }
 
 inline void validate(const RecurrentPass& a) {
@@ -309,13 +280,15 @@ inline void validate(const RecurrentPass& a) {
          "recurrent: the micro-batch is too large for 32-bit offsets");
   const RecurrentPlan& p = a.plan;
   if (p.precision == Precision::tf32)
-    expect((p.examples == 8 || p.examples == 16 || p.examples == 32) && p.units > 0 &&
-               p.units % 16 == 0 && (p.is_resident || p.terms % 8 == 0),
-           "recurrent: expected a plan for tensor cores");
+    expect((p.examples == 8 || (!p.is_resident && (p.examples == 16 || p.examples == 32))) &&
+               p.units % 8 == 0 && p.units > 0 && p.units < a.hidden + 8 &&
+               (!p.is_resident || p.units >= a.hidden) && a.logit_gradients != nullptr &&
+               a.outputs > 0,
+           "recurrent: expected a plan for tensor cores, and gradients of the logits");
   else
     expect(p.examples > 0 && p.examples % 4 == 0 && p.units > 0 && p.units <= 32,
            "recurrent: expected a plan");
-  expect(recurrent_threads(p) <= kRecurrentThreads, "recurrent: expected fewer threads");
+  expect(recurrent_threads(p) <= max_recurrent_threads(p), "recurrent: expected fewer threads");
 }
 /// Returns the launch shape: grid.x counts blocks of texts, grid.y directions.
 inline LaunchShape launch_shape(const RecurrentPass& a) {

@@ -12,44 +12,61 @@ struct HalfTile : WarpTile<64, 64, 32, 32> {
   static constexpr Precision kPrecision = Precision::tf32;
   static constexpr int kTerms = 16;
   static constexpr int kNormBlocks = 4;
-  /// Length of a row of a and b in shared memory [fp16 numbers]. A row has the numbers of all lines
-  /// (rows of the left matrix, columns of the right one) at one index of the summed dimension. With
-  /// this length the eight rows that ldmatrix reads at once start in different banks.
+  /// Length of a row in shared memory, the numbers of one index of the summed dimension. Eight rows
+  /// that ldmatrix reads at once start in different banks.
   static constexpr int kPitch = 72;
 
   alignas(16) std::uint16_t a[2][kTerms][kPitch];
   alignas(16) std::uint16_t b[2][kTerms][kPitch];
+
+  /// Loads the right operands of the products of the warp's columns: y[n] for columns 16 n .. 16 n
+  /// +
+  /// 15. b: a buffer of the tile.
+  static __device__ __forceinline__ void load_columns(const std::uint16_t (&b)[kTerms][kPitch],
+                                                      u32 (&y)[2][4]) {
+    // Lane 8 i + r passes the address of row r of the i-th matrix of 8 x 8 numbers.
+    CUDP_UNROLL for (int n = 0; n < 2; ++n) {
+      ldmatrix_x4_trans(
+          y[n], &b[lane() / 8 % 2 * 8 + lane() % 8][warp_column() + 16 * n + lane() / 16 * 8]);
+    }
+  }
+  /// Returns the right operand for columns 8 n .. 8 n + 7 of the warp.
+  struct Column {
+    u32 word[2];
+  };
+  static __device__ __forceinline__ Column column_of(const u32 (&y)[2][4], int n) {
+    return {{y[n / 2][n % 2 * 2], y[n / 2][n % 2 * 2 + 1]}};
+  }
+  /// Adds a product to the sums of rows 16 m .. 16 m + 15 and columns 8 n .. 8 n + 7 of the warp.
+  static __device__ __forceinline__ void add(Sums<HalfTile>& sums, int m, int n, const u32 (&x)[4],
+                                             const Column& y) {
+    float* const top = &sums.cell[2 * m][2 * n];
+    float* const bottom = &sums.cell[2 * m + 1][2 * n];
+    float d[4] = {top[0], top[1], bottom[0], bottom[1]};
+    multiply_add(d, x, y.word);
+    top[0] = d[0], top[1] = d[1], bottom[0] = d[2], bottom[1] = d[3];
+  }
 
   /// Multiplies the parts of matrices a and b that are in buffer `half` (0 or 1) and adds the
   /// products to `sums`. with_columns: also adds up the columns of b, but only in blocks with
   /// is_first.
   template <bool with_columns>
   __device__ __forceinline__ void multiply(int half, Sums<HalfTile>& sums, bool is_first) const {
-    // Lane 8 i + r passes the address of row r of the i-th matrix of 8 x 8 numbers.
     const int first = lane() / 8 % 2 * 8;
     const int second = lane() / 16 * 8;
-    const int r = lane() % 8;
     u32 x[2][4], y[2][4];
     CUDP_UNROLL for (int m = 0; m < 2; ++m) {
-      ldmatrix_x4_trans(x[m], &a[half][second + r][warp_row() + 16 * m + first]);
+      ldmatrix_x4_trans(x[m], &a[half][second + lane() % 8][warp_row() + 16 * m + first]);
     }
-    CUDP_UNROLL for (int n = 0; n < 2; ++n) {
-      ldmatrix_x4_trans(y[n], &b[half][first + r][warp_column() + 16 * n + second]);
-    }
-    CUDP_UNROLL for (int n = 0; n < kColumnsThread; n += 2) {
-      const u32 column[2] = {y[n / 4][n % 4], y[n / 4][n % 4 + 1]};
-      CUDP_UNROLL for (int m = 0; m < kRowsThread; m += 2) {
-        float* const top = &sums.cell[m][n];
-        float* const bottom = &sums.cell[m + 1][n];
-        float d[4] = {top[0], top[1], bottom[0], bottom[1]};
-        multiply_add(d, x[m / 2], column);
-        top[0] = d[0], top[1] = d[1], bottom[0] = d[2], bottom[1] = d[3];
-      }
+    load_columns(b[half], y);
+    CUDP_UNROLL for (int n = 0; n < 4; ++n) {
+      const Column column = column_of(y, n);
+      CUDP_UNROLL for (int m = 0; m < 2; ++m) { add(sums, m, n, x[m], column); }
       if (with_columns && is_first && warp_row() == 0) {
         constexpr u32 kOnes[4] = {0x3c003c00u, 0x3c003c00u, 0x3c003c00u, 0x3c003c00u};
-        float d[4] = {sums.column[n], sums.column[n + 1], 0.0f, 0.0f};
-        multiply_add(d, kOnes, column);
-        sums.column[n] = d[0], sums.column[n + 1] = d[1];
+        float d[4] = {sums.column[2 * n], sums.column[2 * n + 1], 0.0f, 0.0f};
+        multiply_add(d, kOnes, column.word);
+        sums.column[2 * n] = d[0], sums.column[2 * n + 1] = d[1];
       }
     }
   }
@@ -63,11 +80,10 @@ __device__ __forceinline__ void scale(Sums<HalfTile>& sums, float factor) {
   }
 }
 
-/// Copies this thread's share of one matrix's part of a HalfTile from global to shared memory.
-/// take() loads numbers into registers. put() multiplies them by a power of two, rounds them to
-/// fp16 and stores them. A line is a row of the left matrix, or a column of the right one. A thread
-/// copies four neighbouring lines at each of kCount indices of the summed dimension. Requires that
-/// neighbouring lines are neighbours in memory.
+/// Copies this thread's share of one matrix's part of a HalfTile from global to shared memory:
+/// take() loads numbers into registers, put() multiplies them by a power of two, rounds them to
+/// fp16 and stores them. A thread has four neighbouring lines at each of kCount terms; neighbouring
+/// lines are neighbours in memory.
 struct HalfCarrier {
   static constexpr int kGroups = HalfTile::kColumns / 4;
   static constexpr int kStep = HalfTile::kThreads / kGroups;
@@ -80,9 +96,8 @@ struct HalfCarrier {
   __device__ __forceinline__ HalfCarrier(int first, int lines, bool fours)
       : line(first + static_cast<int>(threadIdx.x) % kGroups * 4), end(lines), in_fours(fours) {}
 
-  /// Loads the numbers at this thread's indices of the summed dimension, from `at` on. find(k)
-  /// returns the Term of index k, of which only the offset is used. data: the matrix in global
-  /// memory. Find: type of the function find().
+  /// Loads the numbers of the terms from index `at` on. find(k) returns where those of index k are;
+  /// their scale is not used. data: the matrix in global memory.
   template <class Find>
   __device__ __forceinline__ void take(const float* data, int at, const Find& find) {
     CUDP_UNROLL for (int e = 0; e < kCount; ++e) {
@@ -103,11 +118,11 @@ struct HalfCarrier {
   __device__ __forceinline__ void put(std::uint16_t (&tile)[HalfTile::kTerms][HalfTile::kPitch],
                                       float scale) const {
     CUDP_UNROLL for (int e = 0; e < kCount; ++e) {
-      const int row = static_cast<int>(threadIdx.x) / kGroups + e * kStep;
-      const int column = static_cast<int>(threadIdx.x) % kGroups * 4;
-      u32* const to = reinterpret_cast<u32*>(&tile[row][column]);
-      CUDP_UNROLL for (int i = 0; i < 4; i += 2) {
-        to[i / 2] = halves(held[e][i] * scale, held[e][i + 1] * scale);
+      u32* const to =
+          reinterpret_cast<u32*>(&tile[static_cast<int>(threadIdx.x) / kGroups + e * kStep]
+                                      [static_cast<int>(threadIdx.x) % kGroups * 4]);
+      CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+        to[i] = halves(held[e][2 * i] * scale, held[e][2 * i + 1] * scale);
       }
     }
   }

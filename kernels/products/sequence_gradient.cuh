@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "kernels/common/lanes.hpp"
+#include "kernels/common/loss_exponent.cuh"
 #include "kernels/common/simt.cuh"
 #include "kernels/products/half_tile.cuh"
 #include "kernels/products/sequence_gradient.hpp"
@@ -93,16 +94,8 @@ template <class T>
 __device__ __forceinline__ SequenceText sequence_text(const SequenceGradient& g, int e,
                                                       float factor = 1.0f) {
   SequenceText text{e, g.length[e], factor};
-  if constexpr (std::is_same_v<T, HalfTile>) {
-    u32 largest = 0;
-    for (int i = 0; i < g.outputs; ++i) {
-      const u32 bits =
-          ScalarLanes::bits(g.logit_gradients[static_cast<std::int64_t>(e) * g.outputs + i]) &
-          0x7fffffffu;
-      largest = bits > largest ? bits : largest;
-    }
-    text.exponent = largest >> 23 < 102 ? 157 : 259 - (largest >> 23);
-  }
+  if constexpr (std::is_same_v<T, HalfTile>)
+    text.exponent = loss_exponent(g.logit_gradients, g.outputs, e);
   return text;
 }
 

@@ -1,4 +1,4 @@
-// Gradients of texts' weights under the emulator.
+// Gradients of texts' weights, and products with them, under the emulator.
 #include "tests/support/simt/emulated_gpu.hpp"
 
 namespace cudp {
@@ -6,3 +6,4 @@ using TestGpu = EmulatedGpu;
 }
 
 #include "tests/kernels/cuda_sequence_tests.hpp"
+#include "tests/kernels/cuda_text_product_tests.hpp"

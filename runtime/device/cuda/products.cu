@@ -90,23 +90,29 @@ void CudaProducts::pack(const float* parameters) {
                      .packed = packed_.get()});
 }
 
+device::Product CudaProducts::product(const Batch& batch, const ProductPlan& p, const float* a,
+                                      const float* weight, const float* bias, float* out,
+                                      const Epilogue& epilogue) const {
+  return {.batch = batch,
+          .a = factor(a, p.a),
+          .b = factor(weight, p.b),
+          .bias = bias,
+          .out = out,
+          .out_row = axis(p.out_row),
+          .out_column = axis(p.out_column),
+          .rows_per_example = p.rows_per_example,
+          .terms = p.terms,
+          .columns = p.columns,
+          .epilogue = epilogue,
+          .y_row = axis(p.y_row),
+          .y_column = axis(p.y_column)};
+}
+
 void CudaProducts::multiply(const char* name, const Batch& batch, const ProductPlan& p,
                             Precision precision, const float* a, const float* weight,
                             const float* bias, float* out, const Epilogue& epilogue,
                             const Planes& out_planes, const Planes& y_planes) {
-  device::Product args{.batch = batch,
-                       .a = factor(a, p.a),
-                       .b = factor(weight, p.b),
-                       .bias = bias,
-                       .out = out,
-                       .out_row = axis(p.out_row),
-                       .out_column = axis(p.out_column),
-                       .rows_per_example = p.rows_per_example,
-                       .terms = p.terms,
-                       .columns = p.columns,
-                       .epilogue = epilogue,
-                       .y_row = axis(p.y_row),
-                       .y_column = axis(p.y_column)};
+  device::Product args = product(batch, p, a, weight, bias, out, epilogue);
   if (precision == Precision::tf32 && p.rounded_at >= 0 && weights_.size() > 0) {
     args.b.data = packed_.get() + p.rounded_at;
     args.b.as = Precision::tf32;

@@ -58,6 +58,11 @@ class CudaProducts {
   /// parameters, [d], in device memory.
   void pack(const float* parameters);
 
+  /// Returns the arguments of a layer's matrix product, see multiply().
+  device::Product product(const Batch& batch, const ProductPlan& p, const float* a,
+                          const float* weight, const float* bias, float* out,
+                          const Epilogue& epilogue) const;
+
   /// Launches a layer's matrix product: out = epilogue(a * weight + bias), where the epilogue is an
   /// activation, its derivative or none. out_planes, y_planes: layouts of out and of epilogue.y;
   /// used only if the product is computed from patches of an image (p.patch). name: name of the

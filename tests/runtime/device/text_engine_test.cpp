@@ -248,10 +248,10 @@ TEST(CudaTexts, BlocksOfTensorCoresFitTheSharedMemory) {
   constexpr std::size_t kH100 = 232'448, kA100 = 166'912, kAda = 101'376;
   const auto plan = [](int hidden, bool back, std::size_t shared, int capacity = 1 << 20,
                        int gates = 4) {
-    const device::RecurrentPlan p = device::tensor_recurrent_plan(
+    const device::RecurrentPlan p = device::half_recurrent_plan(
         gates, hidden, back, 1, capacity, {.multiprocessors = 132, .shared_bytes = shared});
     EXPECT_LE(p.shared_bytes, shared);
-    EXPECT_LE(device::recurrent_threads(p), device::kRecurrentThreads);
+    EXPECT_LE(device::recurrent_threads(p), device::max_recurrent_threads(p));
     return p;
   };
   for (const std::size_t shared : {kH100, kA100, kAda, cudp::kAlwaysShared})
@@ -264,26 +264,26 @@ TEST(CudaTexts, BlocksOfTensorCoresFitTheSharedMemory) {
     int hidden;
     bool back;
     std::size_t shared;
-    int examples, units, terms;  // terms: 0 where U is resident
+    int examples, units;
+    bool is_resident;
     std::size_t bytes;
   };
   for (const Stated& s :
-       {Stated{64, false, kH100, 32, 64, 0, 100'480}, Stated{64, true, kH100, 32, 64, 0, 125'056},
-        Stated{100, false, kH100, 32, 64, 0, 222'208},
-        Stated{100, true, kH100, 16, 112, 0, 214'464},
-        Stated{128, false, kH100, 32, 64, 64, 200'832},
-        Stated{128, true, kH100, 32, 64, 64, 221'312},
-        Stated{100, false, kA100, 32, 64, 32, 123'136},
-        Stated{100, true, kA100, 16, 112, 64, 109'504}}) {
+       {Stated{64, false, kH100, 8, 64, true, 6'688}, Stated{64, true, kH100, 8, 64, true, 11'296},
+        Stated{100, false, kH100, 8, 104, true, 11'040},
+        Stated{100, true, kH100, 8, 104, true, 16'544},
+        Stated{104, true, kAda, 8, 104, true, 16'672},
+        Stated{140, false, kH100, 32, 64, false, 54'400},
+        Stated{140, true, kH100, 32, 64, false, 95'872},
+        Stated{140, true, cudp::kAlwaysShared, 16, 64, false, 47'936}}) {
     const device::RecurrentPlan p = plan(s.hidden, s.back, s.shared);
     EXPECT_EQ(p.examples, s.examples) << s.hidden;
     EXPECT_EQ(p.units, s.units) << s.hidden;
-    EXPECT_EQ(p.terms, s.terms) << s.hidden;
-    EXPECT_EQ(p.is_resident, s.terms == 0) << s.hidden;
+    EXPECT_EQ(p.is_resident, s.is_resident) << s.hidden;
     EXPECT_EQ(p.shared_bytes, s.bytes) << s.hidden;
   }
-  EXPECT_EQ(plan(100, false, kH100, 512).examples, 16) << "few texts are spread over the device";
-  EXPECT_EQ(plan(2000, false, kAda).examples, 0) << "no block holds it";
+  EXPECT_EQ(plan(140, false, kH100, 512).examples, 8) << "few texts are spread over the device";
+  EXPECT_EQ(plan(2000, true, kH100).examples, 0) << "no block holds it";
 }
 
 TEST(CudaTexts, ALayerThatNoBlockHoldsIsRefusedInOneLine) {

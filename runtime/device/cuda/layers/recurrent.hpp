@@ -3,7 +3,7 @@
 #include <string>
 
 #include "kernels/layers/recurrent_batch.cuh"
-#include "kernels/layers/recurrent_tensor.cuh"
+#include "kernels/layers/recurrent_half.cuh"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layers/sequence_layer.hpp"
@@ -39,8 +39,8 @@ class CudaRecurrent final : public SequenceLayer {
       recur_by_library(w);
       return;
     }
-    w.products.multiply("forward", w.batch, input_product_, precision_, w.value(in()), weights(w),
-                        nullptr, w.saved(gates_));
+    multiply(w, true, input_product_, precision_, w.value(in()), weights(w), nullptr,
+             w.saved(gates_));
     device::RecurrentPass pass = pass_of(w, false);
     pass.out = w.value(out());
     pass.planes = out().value;
@@ -60,8 +60,8 @@ class CudaRecurrent final : public SequenceLayer {
   }
 
   void backward(MicroBatch& w) const override {
-    w.products.multiply("input gradient", w.batch, back_, precision_, w.saved(gates_), weights(w),
-                        nullptr, w.gradient(in()), input_epilogue(w));
+    multiply(w, false, back_, precision_, w.saved(gates_), weights(w), nullptr, w.gradient(in()),
+             input_epilogue(w));
   }
 
   /// Returns the arguments of the kernels that compute the gradients of the weights of inputs and
@@ -174,22 +174,30 @@ class CudaRecurrent final : public SequenceLayer {
     const AxisPlan weight =
         layer_.bidirectional ? s.table(columns, row_of_weight) : strided(inputs());
     const AxisPlan gate = is_lstm() ? strided(1) : s.table(columns, place_of_gate);
-    input_product_ = {.a = {strided(inputs()), strided(1), true},
-                      .b = {weight, strided(1), true},
-                      .out_row = strided(gates_place()),
-                      .out_column = gate,
-                      .rows_per_example = places(),
-                      .terms = inputs(),
-                      .columns = columns};
-    back_ = {.a = {strided(gates_place()), gate, true},
-             .b = {strided(1), weight, false},
-             .out_row = strided(inputs()),
-             .out_column = strided(1),
-             .y_row = strided(inputs()),
-             .y_column = strided(1),
-             .rows_per_example = places(),
-             .terms = columns,
-             .columns = inputs()};
+    // Weights of all directions are rows of whole fours, and begin at one.
+    const bool weights_in_fours =
+        (inputs() | tensor(first_tensor(0)) | tensor(first_tensor(layer_.directions() - 1))) % 4 ==
+        0;
+    input_product_ = {.product = {.a = {strided(inputs()), strided(1), true},
+                                  .b = {weight, strided(1), true},
+                                  .out_row = strided(gates_place()),
+                                  .out_column = gate,
+                                  .rows_per_example = places(),
+                                  .terms = inputs(),
+                                  .columns = columns},
+                      .a_in_fours = inputs() % 4 == 0,
+                      .b_in_fours = weights_in_fours};
+    back_ = {.product = {.a = {strided(gates_place()), gate, true},
+                         .b = {strided(1), weight, false},
+                         .out_row = strided(inputs()),
+                         .out_column = strided(1),
+                         .y_row = strided(inputs()),
+                         .y_column = strided(1),
+                         .rows_per_example = places(),
+                         .terms = columns,
+                         .columns = inputs()},
+             .a_in_fours = gates % 4 == 0,
+             .b_in_fours = weights_in_fours};
   }
 
   device::RecurrentPass pass_of(const MicroBatch& w, bool back) const {
@@ -206,7 +214,9 @@ class CudaRecurrent final : public SequenceLayer {
             .c = is_lstm() ? w.saved(c_) : nullptr,
             .h = w.saved(h_),
             .out = nullptr,
-            .planes = {}};
+            .planes = {},
+            .logit_gradients = w.logit_gradients(),
+            .outputs = w.outputs()};
   }
   device::RecurrentWeights direction(const MicroBatch& w, int d) const {
     const std::size_t first = first_tensor(d);
@@ -215,19 +225,22 @@ class CudaRecurrent final : public SequenceLayer {
             .state_bias = is_lstm() ? nullptr : weights(w) + tensor(first + 3)};
   }
   device::RecurrentPlan plan(const DeviceLimits& limits, bool back, int capacity) const {
-    const auto plan_of =
-        has_tensor_steps() ? device::tensor_recurrent_plan : device::recurrent_plan;
+    const auto plan_of = has_tensor_steps() ? device::half_recurrent_plan : device::recurrent_plan;
     return plan_of(layer_.gates(), layer_.hidden, back, layer_.directions(), capacity, limits);
   }
   void (*kernel(bool back) const)(device::RecurrentPass) {
-    if (has_tensor_steps() && back)
-      return is_lstm() ? tensor_recurrent_backward_kernel<LstmCell>
-                       : tensor_recurrent_backward_kernel<GruCell>;
     if (has_tensor_steps())
-      return is_lstm() ? tensor_recurrent_kernel<LstmCell> : tensor_recurrent_kernel<GruCell>;
+      return is_lstm() ? half_kernel<LstmCell>(back) : half_kernel<GruCell>(back);
     if (back)
       return is_lstm() ? recurrent_backward_kernel<LstmCell> : recurrent_backward_kernel<GruCell>;
     return is_lstm() ? recurrent_kernel<LstmCell> : recurrent_kernel<GruCell>;
+  }
+
+  template <class C>
+  void (*half_kernel(bool back) const)(device::RecurrentPass) {
+    if (layer_.hidden > device::kResidentUnits)
+      return back ? half_recurrent_backward_kernel<C, false> : half_recurrent_kernel<C, false>;
+    return back ? half_recurrent_backward_kernel<C, true> : half_recurrent_kernel<C, true>;
   }
 
   /// Returns the index of the first tensor of direction d; they are weight_ih, weight_hh, bias_ih
@@ -248,8 +261,8 @@ class CudaRecurrent final : public SequenceLayer {
 
   Recurrent layer_;
   bool by_library_ = false;
-  ProductPlan input_product_;
-  ProductPlan back_;
+  PositionsPlan input_product_;
+  PositionsPlan back_;
   Precision step_precision_ =
       Precision::fp32;                     ///< precision of the steps and of the weights' gradients
   Precision precision_ = Precision::fp32;  ///< precision of the two products with W

@@ -4,10 +4,19 @@
 #include <optional>
 
 #include "kernels/products/sequence_gradient.cuh"
+#include "kernels/products/text_product.cuh"
 #include "runtime/device/cuda/launch.hpp"
 #include "runtime/device/cuda/layer.hpp"
 
 namespace cudp::cuda::inline CUDP_SIMT {
+
+/// Product of all positions of texts with a layer's weights.
+struct PositionsPlan {
+  ProductPlan product;
+  /// Whether four neighbours of a are complete and at a multiple of four floats. The same for b.
+  bool a_in_fours = false;
+  bool b_in_fours = false;
+};
 
 /// Layer whose weights all positions of a text share. Its weight gradients are computed in float32
 /// or by tensor cores (kernels/products/sequence_gradient.hpp).
@@ -68,6 +77,29 @@ class SequenceLayer : public CudaLayer {
             .function = *input_function_,
             .y = w.value(in()),
             .stored_as = input_gradient_as()};
+  }
+  /// Multiplies all positions of the texts by the layer's weights: in float32, or by tensor cores.
+  /// forward: whether a is the layer's input, and not the gradient of its output. Other arguments:
+  /// as for CudaProducts::multiply().
+  void multiply(MicroBatch& w, bool forward, const PositionsPlan& p, Precision precision,
+                const float* a, const float* weight, const float* bias, float* out,
+                const Epilogue& epilogue = {}) const {
+    const char* const name = forward ? "forward" : "input gradient";
+    if (precision == Precision::fp32) {
+      w.products.multiply(name, w.batch, p.product, precision, a, weight, bias, out, epilogue);
+      return;
+    }
+    const auto is_aligned = [](const float* data) {
+      return reinterpret_cast<std::uintptr_t>(data) % sizeof(Four) == 0;
+    };
+    launch(w.gpu, name, forward ? text_product_kernel<true> : text_product_kernel<false>,
+           device::TextProduct{
+               .product = w.products.product(w.batch, p.product, a, weight, bias, out, epilogue),
+               .length = w.lengths(),
+               .logit_gradients = w.logit_gradients(),
+               .outputs = w.outputs(),
+               .a_in_fours = p.a_in_fours && is_aligned(a),
+               .b_in_fours = p.b_in_fours && is_aligned(weight)});
   }
   void take_norms(MicroBatch& w) const {
     launch(w.gpu, "sequence gradient norm",

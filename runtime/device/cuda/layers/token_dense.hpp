@@ -19,13 +19,13 @@ class CudaTokenDense final : public SequenceLayer {
     Epilogue epilogue;
     if (output_function_) epilogue = {.kind = Epilogue::Kind::value, .function = *output_function_};
     epilogue.stored_as = output_as();
-    w.products.multiply("forward", w.batch, forward_, precision_, w.value(in()), weight(w),
-                        weight(w) + tensor(1), w.value(out()), epilogue);
+    multiply(w, true, forward_, precision_, w.value(in()), weight(w), weight(w) + tensor(1),
+             w.value(out()), epilogue);
   }
   void gradient(MicroBatch& w) const override { take_norms(w); }
   void backward(MicroBatch& w) const override {
-    w.products.multiply("input gradient", w.batch, back_, precision_, w.gradient(out()), weight(w),
-                        nullptr, w.gradient(in()), input_epilogue(w));
+    multiply(w, false, back_, precision_, w.gradient(out()), weight(w), nullptr, w.gradient(in()),
+             input_epilogue(w));
   }
 
   SequenceGradient sequence_gradient(const MicroBatch& w) const override {
@@ -45,23 +45,27 @@ class CudaTokenDense final : public SequenceLayer {
 
  private:
   void reserve(const LayoutChoices& choices, CudaStorage& s) override {
-    // Positions past a text's end are multiplied too; their results are never read.
-    forward_ = {.a = {strided(inputs()), strided(1), true},
-                .b = {strided(inputs()), strided(1), true},
-                .out_row = strided(outputs_),
-                .out_column = strided(1),
-                .rows_per_example = places(),
-                .terms = inputs(),
-                .columns = outputs_};
-    back_ = {.a = {strided(outputs_), strided(1), true},
-             .b = {strided(1), strided(inputs()), false},
-             .out_row = strided(inputs()),
-             .out_column = strided(1),
-             .y_row = strided(inputs()),
-             .y_column = strided(1),
-             .rows_per_example = places(),
-             .terms = outputs_,
-             .columns = inputs()};
+    // In float32 positions past a text's end are multiplied too; their results are never read.
+    forward_ = {.product = {.a = {strided(inputs()), strided(1), true},
+                            .b = {strided(inputs()), strided(1), true},
+                            .out_row = strided(outputs_),
+                            .out_column = strided(1),
+                            .rows_per_example = places(),
+                            .terms = inputs(),
+                            .columns = outputs_},
+                .a_in_fours = inputs() % 4 == 0,
+                .b_in_fours = inputs() % 4 == 0};
+    back_ = {.product = {.a = {strided(outputs_), strided(1), true},
+                         .b = {strided(1), strided(inputs()), false},
+                         .out_row = strided(inputs()),
+                         .out_column = strided(1),
+                         .y_row = strided(inputs()),
+                         .y_column = strided(1),
+                         .rows_per_example = places(),
+                         .terms = outputs_,
+                         .columns = inputs()},
+             .a_in_fours = outputs_ % 4 == 0,
+             .b_in_fours = inputs() % 4 == 0};
     if (std::min(inputs(), outputs_) >= kMinTensorSide) precision_ = choices.precision;
     s.uses_tensor_cores = s.uses_tensor_cores || precision_ == Precision::tf32;
     const bool is_wide = std::min(inputs(), outputs_) >= kMinTensorUnits;
@@ -73,8 +77,8 @@ class CudaTokenDense final : public SequenceLayer {
 
   int outputs_;
   std::optional<Activate> output_function_;
-  ProductPlan forward_;
-  ProductPlan back_;
+  PositionsPlan forward_;
+  PositionsPlan back_;
   Precision precision_ = Precision::fp32;
 };
 
