@@ -215,36 +215,77 @@ void normals(benchmark::State& state, Generator generator, int multiprocessors) 
   state.SetItemsProcessed(kCount * state.iterations());
 }
 
-/// A batch of one example in a thousand; with norms, candidates of the importance rule. items are
-/// examples. Bytes: flags and counts written and read, what was drawn written, norms read.
-void sampling(benchmark::State& state, const Peaks& peaks, bool with_norms) {
+enum class Draws { poisson, candidates, allocated };
+
+/// A batch of one example in a thousand; candidates of the importance rule; or, by random
+/// allocation, one step after another of epochs of a thousand steps, of which the first allocates
+/// all examples. items are examples. Bytes: flags and counts written and read, what was drawn
+/// written, norms or the examples' steps read.
+void sampling(benchmark::State& state, const Peaks& peaks, Draws draws) {
   cuda::CudaGpu gpu;
   constexpr std::size_t kExamples = 100'000'000;
   constexpr double kRate = 1e-3;
   const cuda::SampleScratch scratch(gpu, kExamples);
   cuda::Buffer<std::uint32_t> drawn(gpu, kExamples);
-  cuda::Buffer<float> norms(gpu, with_norms ? kExamples : 0);
+  cuda::Buffer<float> norms(gpu, draws == Draws::candidates ? kExamples : 0);
   norms.clear();
-  const SampleArgs args{
-      .stream = stream_of(Generator::chacha20, Stream::sampling),
+  const bool allocates = draws == Draws::allocated;
+  cuda::AllocatedEpochs epochs(gpu, allocates ? kExamples : 0);
+  SampleArgs args{
+      .stream = stream_of(Generator::chacha20, allocates ? Stream::allocation : Stream::sampling),
       .threshold = static_cast<std::uint64_t>(kRate * 0x1p32),
       .begin = 0,
       .end = kExamples,
       .drawn = drawn.get(),
       .norms = norms.get(),
       // Candidates by chance kRate where the norm last seen is 0.
-      .rule = {.clip = 1.0, .multiple = 5.0, .min_norm = 0.05, .rate = 4 * kRate}};
+      .rule = {.clip = 1.0, .multiple = 5.0, .min_norm = 0.05, .rate = 4 * kRate},
+      .epoch_steps = allocates ? static_cast<std::uint32_t>(1 / kRate) : 0,
+      .allocated = epochs.stored()};
   for (auto _ : state) {
+    (void)epochs.prepare(args, args.stream.step);
     cuda::draw_examples(gpu, args, scratch.space());
+    ++args.stream.step;
     (void)scratch.count();  // waits
   }
-  const double bytes = static_cast<double>(kExamples) *
-                       (2.0 / 8 + 4 * 4.0 / 256 + 4.0 * kRate + (with_norms ? 4.0 : 0.0));
+  const double bytes = static_cast<double>(kExamples) * (2.0 / 8 + 4 * 4.0 / 256 + 4.0 * kRate +
+                                                         (draws == Draws::poisson ? 0.0 : 4.0));
   const auto rounds = static_cast<double>(state.iterations());
   state.SetItemsProcessed(static_cast<std::int64_t>(kExamples) * state.iterations());
   using benchmark::Counter;
   state.counters["GB/s"] = Counter(bytes * rounds * 1e-9, Counter::kIsRate);
   state.counters["of_copy"] = Counter(bytes * rounds / peaks.copy_bytes, Counter::kIsRate);
+}
+
+/// The batches of an epoch of `steps` steps, drawn ahead as trainings draw them: by random
+/// allocation, or Poisson batches of the same expected size. items are steps.
+void batches_ahead(benchmark::State& state, std::size_t examples, std::uint32_t steps,
+                   bool allocates) {
+  cuda::CudaGpu gpu;
+  cuda::AllocatedEpochs epochs(gpu, allocates ? examples : 0);
+  const double rate = 1.0 / steps;
+  cuda::DrawnAhead ahead(gpu, examples,
+                         static_cast<std::size_t>(cuda::capacity_at_rate(rate, examples)));
+  const cuda::Buffer<std::uint32_t> word(gpu, 1);
+  const SampleArgs args{
+      .stream = stream_of(Generator::chacha20, allocates ? Stream::allocation : Stream::sampling),
+      .threshold = static_cast<std::uint64_t>(rate * 0x1p32),
+      .begin = 0,
+      .end = static_cast<std::int64_t>(examples),
+      .drawn = nullptr,
+      .epoch_steps = allocates ? steps : 0,
+      .allocated = epochs.stored()};
+  std::uint64_t step = 0;
+  for (auto _ : state) {
+    for (const std::uint64_t end = step + steps; step < end;) {
+      const std::size_t at_once = std::min(epochs.prepare(args, step), ahead.steps());
+      const std::size_t now = std::min<std::size_t>(at_once, end - step);
+      ahead.draw(args, step, now);
+      step += now;
+    }
+    (void)word.download();  // waits
+  }
+  state.SetItemsProcessed(std::int64_t{steps} * state.iterations());
 }
 
 using Bench = void (*)(benchmark::State&, const Setup&, const Peaks&, MakeEngine, Precision);
@@ -288,8 +329,16 @@ int main(int argc, char** argv) {
         [=](benchmark::State& s) { normals(s, Generator::chacha20, multiprocessors); });
   alone("normals/philox",
         [=](benchmark::State& s) { normals(s, Generator::philox, multiprocessors); });
-  alone("sampling", [=](benchmark::State& s) { sampling(s, peaks, false); });
-  alone("sampling/importance", [=](benchmark::State& s) { sampling(s, peaks, true); });
+  alone("sampling", [=](benchmark::State& s) { sampling(s, peaks, Draws::poisson); });
+  alone("sampling/importance", [=](benchmark::State& s) { sampling(s, peaks, Draws::candidates); });
+  alone("sampling/allocation", [=](benchmark::State& s) { sampling(s, peaks, Draws::allocated); });
+  for (const bool allocates : {false, true}) {
+    const std::string of = allocates ? "/allocation" : "/poisson";
+    alone("batches_ahead/60000/steps:118" + of,
+          [=](benchmark::State& s) { batches_ahead(s, 60'000, 118, allocates); });
+    alone("batches_ahead/32561/steps:8" + of,
+          [=](benchmark::State& s) { batches_ahead(s, 32'561, 8, allocates); });
+  }
   for (const Setup* setup : {&kCnn, &kCifarCnn, &kAdult, &kAdultMlp})
     add(*setup, {16, 64, 256, 512, 1024, 2048, 4096}, peaks);
   add(kCnn, {256, 2048}, peaks, "/epoch_layer_wise", step, layer_wise);

@@ -3,6 +3,7 @@
 
     bench/screen.py --results FILE.jsonl [--cudp build/cudp] [--data-dir data] [--out FOLDER]
         [--presets mnist-hf,adult-logistic,imdb-mean] [--epsilons 1,3] [--ways poisson,allocation]
+    bench/screen.py --results FILE.jsonl --rates 0.5 --seeds 31,32,33,34,35 [the same options]
     bench/screen.py --results FILE.jsonl --table
 
 A cell is a preset, an epsilon and a way of training. In each cell every learning rate of a grid is
@@ -10,10 +11,14 @@ trained with the tuning seeds. The rate with the highest mean test accuracy is t
 seeds, whose mean and standard deviation the table shows. The grids of all ways have the same length.
 Epsilon is that of one training: the tuning is not private.
 
+With --rates nothing is tuned: each rate is trained with the seeds, to compare what led a cell with
+other seeds.
+
 A finished cell is a line of FILE.jsonl. A cell that is in the file is not trained again.
 """
 import argparse
 import csv
+import itertools
 import json
 import pathlib
 import shutil
@@ -76,6 +81,19 @@ def cell(options, preset, epsilon, way):
             "accuracy": found}
 
 
+def again(options, preset, epsilon, way, lr):
+    """Trains one learning rate with the seeds, without tuning."""
+    found = sweep(options, preset, epsilon, way, [lr], options.seeds)[lr]
+    return {"preset": preset, "epsilon": epsilon, "way": way, "lr": lr, "seeds": options.seeds,
+            "accuracy": found}
+
+
+def again_text(c):
+    a = c["accuracy"]
+    return (f"{c['preset']}, epsilon {c['epsilon']:g}, {c['way']}, lr {c['lr']:g}, seeds "
+            f"{','.join(c['seeds'])}: {statistics.mean(a):.2f} +- {statistics.stdev(a):.2f}")
+
+
 def read(path):
     if not path.exists():
         return []
@@ -83,6 +101,8 @@ def read(path):
 
 
 def table(cells):
+    trained_again = [again_text(c) for c in cells if "seeds" in c]
+    cells = [c for c in cells if "seeds" not in c]
     ways = list(dict.fromkeys(c["way"] for c in cells))
     rows = ["| preset | epsilon | " + " | ".join(ways) + " |", "|---" * (2 + len(ways)) + "|"]
     for preset, epsilon in dict.fromkeys((c["preset"], c["epsilon"]) for c in cells):
@@ -92,7 +112,7 @@ def table(cells):
             a = found[0]["accuracy"] if found else []
             texts.append(f"{statistics.mean(a):.2f} +- {statistics.stdev(a):.2f} (lr {found[0]['lr']:g})" if a else "")
         rows.append(f"| `{preset}` | {epsilon:g} | " + " | ".join(texts) + " |")
-    return "\n".join(rows)
+    return "\n".join(rows + trained_again)
 
 
 def main():
@@ -108,19 +128,23 @@ def main():
     parser.add_argument("--ways", type=names, default=["poisson", "allocation"])
     parser.add_argument("--seeds", type=names, default=["1", "2", "3"])
     parser.add_argument("--tuning-seeds", type=names, default=["11"])
+    parser.add_argument("--rates", type=lambda text: [float(lr) for lr in names(text)],
+                        help="train these learning rates with the seeds, without tuning")
     parser.add_argument("--table", action="store_true", help="print FILE.jsonl as a table")
     options = parser.parse_args()
     if not options.table:
         pathlib.Path(options.out).mkdir(parents=True, exist_ok=True)
-        done = {(c["preset"], c["epsilon"], c["way"]) for c in read(options.results)}
-        for preset in options.presets:
-            for epsilon in options.epsilons:
-                for way in options.ways:
-                    if (preset, epsilon, way) in done:
-                        continue
-                    result = cell(options, preset, epsilon, way)
-                    with options.results.open("a") as file:
-                        file.write(json.dumps(result) + "\n")
+        key = lambda c: (c["preset"], c["epsilon"], c["way"], *(
+            (c["lr"], *c["seeds"]) if "seeds" in c else ()))
+        done = {key(c) for c in read(options.results)}
+        for preset, epsilon, way, lr in itertools.product(
+                options.presets, options.epsilons, options.ways, options.rates or [None]):
+            if (preset, epsilon, way, *((lr, *options.seeds) if lr is not None else ())) in done:
+                continue
+            result = (cell(options, preset, epsilon, way) if lr is None
+                      else again(options, preset, epsilon, way, lr))
+            with options.results.open("a") as file:
+                file.write(json.dumps(result) + "\n")
     print(table(read(options.results)))
     return 0
 

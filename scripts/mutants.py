@@ -199,7 +199,7 @@ SOURCE_MUTANTS = [
     ("the weight of another row's class", "kernels/fused/dense_rows.cuh", "a.class_weights[a.labels[number_of(e)]]", "a.class_weights[a.labels[e]]", WEIGHTS),
     ("held-out rows are drawn", "kernels/step/sample.cuh", "drawn = drawn && index_of<true>(a, first + std::int64_t{16} * row) != kHeldOut;", ";", HOLD_OUT),
     ("another row than the one that is drawn", "kernels/step/sample.cuh", "a.index != nullptr ? a.index[i] : i", "i", HOLD_OUT),
-    ("the step of an epoch that another row has", "kernels/step/sample.cuh", "a.allocated[example - a.first]", "a.allocated[(example - a.first) ^ 1]", HOLD_OUT),
+    ("the step of an epoch that another row has", "kernels/step/sample.cuh", "of[i / 4].step[i % 4]", "of[i / 4].step[i % 4 ^ 1]", HOLD_OUT),
 ]
 
 

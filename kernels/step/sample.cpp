@@ -15,6 +15,9 @@ void validate(const SampleArgs& a) {
         std::to_string(a.begin));
   if (a.epoch_steps > kMaxEpochSteps || (a.epoch_steps > 0 && a.norms != nullptr))
     throw std::invalid_argument("sampling: expected norms or epochs of at most 2^24 steps");
+  if (a.epoch_steps > 0 && (a.allocated.epochs < 1 || a.allocated.range == nullptr ||
+                            (a.end > a.begin && a.allocated.step == nullptr)))
+    throw std::invalid_argument("sampling: expected the steps of the examples, found none");
   constexpr std::uint64_t kOne = std::uint64_t{1} << 32;
   if (a.threshold > kOne)
     throw std::invalid_argument("sampling: expected a threshold in 0..2^32, found " +

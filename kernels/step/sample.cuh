@@ -10,7 +10,6 @@
 
 #include "kernels/common/simt.cuh"
 #include "kernels/random/random_block.hpp"
-#include "kernels/step/allocation.hpp"
 #include "kernels/step/sample.hpp"
 
 namespace cudp::inline CUDP_SIMT {
@@ -78,31 +77,10 @@ __device__ __forceinline__ unsigned drawn_of_column(const SampleArgs& a, std::in
   return below;
 }
 
-/// Draws 16 examples by random allocation: bit r of the result is 1 if example first + 16 r is used
-/// in step `step` of its epoch. word [16]: the examples' random words, which are used unless the
-/// array a.allocated has the examples' steps.
-__device__ __forceinline__ unsigned allocated_of_column(const SampleArgs& a, std::int64_t first,
-                                                        const std::uint32_t* word,
-                                                        std::uint32_t step) {
-  const std::uint32_t rejected = rejected_words(a.epoch_steps);
-  unsigned column = 0;
-  CUDP_UNROLL for (int row = 0; row < 16; ++row) {
-    const std::int64_t example = first + std::int64_t{16} * row;
-    if (example >= a.end) continue;
-    const std::uint32_t of = a.allocated != nullptr ? a.allocated[example - a.first]
-                                                    : allocated_step(a.stream, example, word[row],
-                                                                     a.epoch_steps, rejected);
-    column |= of == step ? 1u << row : 0u;
-  }
-  return column;
-}
-
-/// First kernel of sampling: writes one bit per example, whether it is drawn, and the number of
-/// drawn examples in each tile of 256. kAllocated: whether examples are drawn by random allocation.
-/// kNumbered: whether examples are held out, so that the array a.index is given. space: scratch
-/// memory and result. kAllocated is a template argument, so that the other kinds of sampling do not
-/// need the many registers of the code that draws again after a rejected word.
-template <bool kAllocated, bool kNumbered>
+/// First kernel of Poisson and importance sampling: writes one bit per example, whether it is
+/// drawn, and the number of drawn examples in each tile of 256. kNumbered: whether examples are
+/// held out, so that the array a.index is given. space: scratch memory and result.
+template <bool kNumbered>
 __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
   choose_step(a, space);
   if (space.cursor != nullptr) {
@@ -110,12 +88,7 @@ __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
     a.stream.step = space.cursor->first + space.cursor->index;
     a.rule = space.cursor->candidates;
   }
-  const bool is_poisson = !kAllocated && a.norms == nullptr;
-  std::uint32_t step_of_epoch = 0;
-  if constexpr (kAllocated) {
-    step_of_epoch = static_cast<std::uint32_t>(a.stream.step % a.epoch_steps);
-    a.stream.step /= a.epoch_steps;  // the stream's step is the number of the epoch
-  }
+  const bool is_poisson = a.norms == nullptr;
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 16);
   const int upper = static_cast<int>(threadIdx.x % kWarp / 16);
   const std::int64_t tiles = sample_tiles(a);
@@ -134,11 +107,7 @@ __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
       const std::int64_t tile = 2 * pair + part;
       const std::int64_t first = pair_first + std::int64_t{256} * part + lane;
       unsigned column = 0;  // bit r: example first + 16 r is drawn
-      if constexpr (kAllocated) {
-        if (a.allocated == nullptr)
-          random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(first / 16 + lane), word);
-        column = allocated_of_column(a, first, word, step_of_epoch);
-      } else if (is_poisson) {
+      if (is_poisson) {
         column =
             drawn_of_column(a, first, [&](int row) { return word[row] >> 16 * part & 0xffff; });
       } else {
@@ -174,22 +143,51 @@ __device__ __forceinline__ void write_flags(SampleArgs a, SampleSpace space) {
 // grid.y: steps. block: any whole warps. Half a warp processes two tiles, so 8 threads per tile are
 // enough.
 __global__ inline void sample_flags_kernel(SampleArgs a, SampleSpace space) {
-  write_flags<false, false>(a, space);
+  write_flags<false>(a, space);
 }
 
-// Writes which examples random allocation draws, and how many per tile. grid.x: any; grid.y: steps.
-// block: any whole warps.
-__global__ inline void allocated_flags_kernel(SampleArgs a, SampleSpace space) {
-  write_flags<true, false>(a, space);
-}
-
-// Kernels like sample_flags_kernel and allocated_flags_kernel, for data sets with held-out
-// examples.
+// As the kernel above, with held-out rows.
 __global__ inline void numbered_flags_kernel(SampleArgs a, SampleSpace space) {
-  write_flags<false, true>(a, space);
+  write_flags<true>(a, space);
 }
-__global__ inline void numbered_allocated_flags_kernel(SampleArgs a, SampleSpace space) {
-  write_flags<true, true>(a, space);
+
+/// Steps of four consecutive examples. A thread loads all of them at once.
+struct alignas(16) FourSteps {
+  std::uint32_t step[4];
+};
+
+// First kernel of random allocation: writes flags and counts from the stored steps of the examples.
+// grid: any, y steps. block: any whole warps; a thread takes 16 consecutive examples.
+__global__ inline void allocated_flags_kernel(SampleArgs a, SampleSpace space) {
+  choose_step(a, space);
+  if (space.cursor != nullptr) {
+    if (halts(*space.cursor)) return;
+    a.stream.step = space.cursor->first + space.cursor->index;
+  }
+  const std::uint64_t epoch = a.stream.step / a.epoch_steps;
+  const auto step = static_cast<std::uint32_t>(a.stream.step - epoch * a.epoch_steps);
+  const std::int64_t rows = 16 * sample_tiles(a);
+  const auto at = static_cast<std::int64_t>(epoch % a.allocated.epochs) * 16 * rows;
+  const auto* const steps = reinterpret_cast<const FourSteps*>(a.allocated.step + at);
+  const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
+  // Whole warps iterate together, for the shuffles: the tile of the second half may not exist.
+  for (std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+       row / kWarp * kWarp < rows; row += threads) {
+    unsigned flags = 0;
+    if (row < rows) {
+      FourSteps of[4];
+      CUDP_UNROLL for (int part = 0; part < 4; ++part) { of[part] = steps[4 * row + part]; }
+      CUDP_UNROLL for (int i = 0; i < 16; ++i) {
+        flags |= of[i / 4].step[i % 4] == step ? 1u << i : 0u;
+      }
+    }
+    int count = __popc(flags);
+    for (int offset = 8; offset > 0; offset /= 2)
+      count += __shfl_xor_sync(kFullWarp, count, offset);
+    if (row >= rows) continue;
+    space.flags[row] = static_cast<std::uint16_t>(flags);
+    if (row % 16 == 0) space.counts[row / 16] = static_cast<std::uint32_t>(count);
+  }
 }
 
 // Replaces the number of drawn examples of each tile by the number drawn before the tile. grid.x:
@@ -269,12 +267,28 @@ __device__ __forceinline__ std::uint32_t begin_step(const SampleSpace& space, st
   return drawn;
 }
 
-// Second kernel of sampling: writes a.drawn and *space.count, and advances the cursor. grid.x: any;
-// grid.y: steps. block: whole warps up to 1024 threads. static smem: one word per warp.
+/// Returns whether the batches of steps first to end - 1 can be drawn: with random allocation, the
+/// epochs of these steps must be in memory.
+__device__ __forceinline__ bool can_draw(const SampleArgs& a, StepRange steps) {
+  return a.epoch_steps == 0 ||
+         (a.allocated.range->has(steps.first) && a.allocated.range->has(steps.end - 1));
+}
+
+// Second kernel of sampling: writes a.drawn and *space.count, and advances the cursor. grid: any, y
+// steps. block: whole warps up to 1024 threads. static smem: one word per warp.
 __global__ inline void sample_place_kernel(SampleArgs a, SampleSpace space) {
   CUDP_SHARED(std::uint32_t, partial, [1024 / kWarp]);
-  if (space.range != nullptr && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0)
-    *space.range = {a.stream.step, a.stream.step + gridDim.y};
+  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
+    StepRange steps{a.stream.step, a.stream.step + gridDim.y};
+    if (space.cursor != nullptr) {
+      steps.first = space.cursor->first + space.cursor->index;
+      steps.end = steps.first + 1;
+    }
+    const bool is_there = can_draw(a, steps);
+    if (space.range != nullptr) *space.range = is_there ? steps : StepRange{};
+    if (space.cursor != nullptr && !is_there && !halts(*space.cursor))
+      space.cursor->failed = kNotDrawn;
+  }
   choose_step(a, space);
   const std::int64_t tiles = sample_tiles(a);
   if (blockIdx.x == 0) {

@@ -19,6 +19,24 @@ inline constexpr std::int64_t kLowerBits = std::int64_t{1} << 31;
 /// Value in SampleArgs::index for an example that is held out, so that it is never drawn.
 inline constexpr std::uint32_t kHeldOut = 0xffffffffu;
 
+/// Consecutive steps first, first + 1, ..., end - 1 of a run.
+struct StepRange {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+
+  CUDP_HD bool has(std::uint64_t step) const { return first <= step && step < end; }
+};
+
+/// The step of its epoch in which each example is used, for several consecutive epochs of random
+/// allocation, in device memory.
+struct StoredEpochs {
+  /// [epochs, tiles, 256], from example SampleArgs::begin on; epoch e is at index e % epochs.
+  /// kHeldOut for an example that is held out, and after the last example. Aligned to 16 bytes.
+  const std::uint32_t* step = nullptr;
+  std::uint32_t epochs = 1;          ///< number of epochs in `step`
+  const StepRange* range = nullptr;  ///< the steps of these epochs; in device memory
+};
+
 /// Arguments of a kernel that draws a batch. With Poisson sampling every example is drawn
 /// independently with probability threshold / 2^32, exactly: example i is drawn if a number of 32
 /// random bits is below `threshold`. The upper 16 bits of that number are one half of word 256
@@ -42,22 +60,14 @@ struct SampleArgs {
   /// by the kernels of a CUDA device only. With random allocation the stream must be
   /// Stream::allocation, and its step is the step whose batch is drawn.
   std::uint32_t epoch_steps = 0;
-  /// The step of the epoch in which each example is used, from example `first` on, as written by
-  /// Allocate. Null: the kernel computes the steps.
-  const std::uint32_t* allocated = nullptr;
+  /// With random allocation, the steps of the examples in the epoch of the drawn step, and in other
+  /// epochs.
+  StoredEpochs allocated = {};
   /// For each example first, first + 1, ..., end - 1 of the random stream: its index in the stored
   /// training set, which is written to `drawn` and used for `norms`; ascending. kHeldOut for an
   /// example that is held out, and so never drawn. Null: no example is held out, and the index is
   /// that of the stream minus `first`. CUDA only.
   const std::uint32_t* index = nullptr;
-};
-
-/// Consecutive steps first, first + 1, ..., end - 1 of a run.
-struct StepRange {
-  std::uint64_t first = 0;
-  std::uint64_t end = 0;
-
-  CUDP_HD bool has(std::uint64_t step) const { return first <= step && step < end; }
 };
 
 /// Scratch memory and result of sampling on a device. A tile is 256 examples; there are tiles =

@@ -103,48 +103,123 @@ TEST(Allocation, IsTheCheckersInEveryStep) {
   }
 }
 
-/// The kernels under the emulator: all at once, and the batch of each step with the steps given or
-/// computed on the way.
+/// The kernels under the emulator: several epochs at once, with held-out examples, then the batch
+/// of a step of each.
 TEST(Allocation, IsTheSameOnADevice) {
   constexpr std::int64_t kBegin = 512, kEnd = 512 + 900;
+  constexpr std::size_t kPadded = 1024;
+  constexpr std::uint32_t kEpochs = 3;
+  std::vector<std::uint32_t> index(kEnd - kBegin);
+  for (std::uint32_t i = 0, next = 0; i < index.size(); ++i)
+    index[i] = i % 7 == 3 ? kHeldOut : next++;
   for (const Generator g : {Generator::chacha20, Generator::philox})
-    for (const std::uint32_t steps : {1u, 5u, kOftenRejected}) {
-      constexpr std::uint64_t kEpoch = 4;
-      const auto want = allocated(cpu_kernels(best_simd_level()), allocation_stream(g, kEpoch),
-                                  steps, kBegin, kEnd);
-      std::vector<std::uint32_t> got(want.size(), kUnwritten);
-      simt::launch(allocate_kernel, 2, 96, 0, {.name = "allocate", .seed = 1},
-                   Allocate{.stream = allocation_stream(g, kEpoch),
-                            .steps = steps,
-                            .begin = kBegin,
-                            .end = kEnd,
-                            .step = got.data()});
-      EXPECT_EQ(got, want);
-      const std::uint64_t of_epoch = steps > 5 ? want[17] : steps - 1;
-      std::vector<std::uint32_t> batch;
-      for (std::size_t i = 0; i < want.size(); ++i)
-        if (want[i] == of_epoch) batch.push_back(static_cast<std::uint32_t>(i));
-      for (const bool given : {false, true}) {
-        std::vector<std::uint16_t> flags(std::size_t{16} * 4);
-        std::vector<std::uint32_t> counts(5);
-        std::vector<std::uint32_t> drawn(want.size(), kUnwritten);
-        std::uint32_t count = 0;
-        const SampleArgs args{.stream = allocation_stream(g, kEpoch * steps + of_epoch),
-                              .threshold = 0,
+    for (const std::uint32_t steps : {1u, 5u, kOftenRejected})
+      for (const bool holds_out : {false, true}) {
+        SCOPED_TRACE(testing::Message() << steps << (holds_out ? ", some are held out" : ""));
+        constexpr std::uint64_t kFirst = 2 * kEpochs;
+        std::vector<FourSteps> stored(kEpochs * kPadded / 4 + 1);
+        std::uint32_t* const step = stored[0].step;
+        std::fill_n(step, kEpochs * kPadded + 4, kUnwritten);
+        StepRange range;
+        simt::launch(allocate_kernel, dim3(2, kEpochs), 96, 0, {.name = "allocate", .seed = 1},
+                     Allocate{.stream = allocation_stream(g, kFirst),
+                              .steps = steps,
                               .begin = kBegin,
                               .end = kEnd,
-                              .drawn = drawn.data(),
-                              .first = kBegin,
-                              .epoch_steps = steps,
-                              .allocated = given ? got.data() : nullptr};
-        validate(args);
-        const SampleSpace space{.flags = flags.data(), .counts = counts.data(), .count = &count};
-        simt::launch(allocated_flags_kernel, 2, 96, 0, {.name = "flags", .seed = 2}, args, space);
-        simt::launch(sample_place_kernel, 2, 96, 0, {.name = "place", .seed = 3}, args, space);
-        drawn.resize(count);
-        EXPECT_EQ(drawn, batch) << steps << (given ? ", given" : ", computed");
+                              .step = step,
+                              .index = holds_out ? index.data() : nullptr},
+                     &range);
+        EXPECT_EQ(range.first, kFirst * steps);
+        EXPECT_EQ(range.end, (kFirst + kEpochs) * steps);
+        EXPECT_EQ(step[kEpochs * kPadded], kUnwritten);
+        for (std::uint64_t epoch = kFirst; epoch < kFirst + kEpochs; ++epoch) {
+          std::vector<std::uint32_t> want = allocated(
+              cpu_kernels(best_simd_level()), allocation_stream(g, epoch), steps, kBegin, kEnd);
+          want.resize(kPadded, kHeldOut);
+          for (std::size_t i = 0; i < index.size(); ++i)
+            if (holds_out && index[i] == kHeldOut) want[i] = kHeldOut;
+          EXPECT_EQ(
+              std::vector(step + (epoch - kFirst) * kPadded, step + (epoch - kFirst + 1) * kPadded),
+              want);
+          const std::uint64_t of_epoch = steps > 5 ? want[18] : steps - 1;
+          std::vector<std::uint32_t> batch;
+          for (std::uint32_t i = 0; i < index.size(); ++i)
+            if (want[i] == of_epoch) batch.push_back(holds_out ? index[i] : i);
+          for (const unsigned blocks : {1u, 2u}) {
+            std::vector<std::uint16_t> flags(16 * 4);
+            std::vector<std::uint32_t> counts(5);
+            std::vector<std::uint32_t> drawn(want.size(), kUnwritten);
+            std::uint32_t count = 0;
+            const SampleArgs args{.stream = allocation_stream(g, epoch * steps + of_epoch),
+                                  .threshold = 0,
+                                  .begin = kBegin,
+                                  .end = kEnd,
+                                  .drawn = drawn.data(),
+                                  .first = kBegin,
+                                  .epoch_steps = steps,
+                                  .allocated = {.step = step, .epochs = kEpochs, .range = &range},
+                                  .index = holds_out ? index.data() : nullptr};
+            validate(args);
+            const SampleSpace space{
+                .flags = flags.data(), .counts = counts.data(), .count = &count};
+            simt::launch(allocated_flags_kernel, blocks, 32, 0, {.name = "flags", .seed = 2}, args,
+                         space);
+            simt::launch(sample_place_kernel, 2, 96, 0, {.name = "place", .seed = 3}, args, space);
+            drawn.resize(count);
+            EXPECT_EQ(drawn, batch);
+          }
+        }
       }
-    }
+}
+
+/// A step whose epoch is not in memory must not run, and is not among those that are drawn ahead.
+TEST(Allocation, ADeviceDrawsStoredEpochsOnly) {
+  constexpr std::uint32_t kSteps = 3, kEpochs = 2;
+  std::vector<FourSteps> stored(kEpochs * 64);
+  StepRange range, ahead;
+  const RandomStream stream = allocation_stream(Generator::chacha20, 4);
+  simt::launch(
+      allocate_kernel, dim3(1, kEpochs), 32, 0, {.name = "allocate", .seed = 1},
+      Allocate{.stream = stream, .steps = kSteps, .begin = 0, .end = 256, .step = stored[0].step},
+      &range);  // steps 12 to 17
+  for (const std::uint64_t step : {10u, 11u, 12u, 16u, 17u, 18u}) {
+    SCOPED_TRACE(step);
+    std::vector<std::uint16_t> flags(2 * 16);
+    std::vector<std::uint32_t> counts(2 * 2), count(2), drawn(2 * 256);
+    StepCursor cursor{.first = 10, .end = 20, .index = static_cast<std::uint32_t>(step) - 10};
+    std::vector<ListedStep> list(10);
+    SampleArgs args{.stream = stream,
+                    .threshold = 0,
+                    .begin = 0,
+                    .end = 256,
+                    .drawn = drawn.data(),
+                    .epoch_steps = kSteps,
+                    .allocated = {.step = stored[0].step, .epochs = kEpochs, .range = &range}};
+    SampleSpace space{.flags = flags.data(),
+                      .counts = counts.data(),
+                      .count = count.data(),
+                      .cursor = &cursor,
+                      .list = list.data(),
+                      .capacity = 256};
+    const auto draw = [&](unsigned steps) {
+      simt::launch(allocated_flags_kernel, dim3(1, steps), 32, 0, {.name = "flags", .seed = 2},
+                   args, space);
+      simt::launch(sample_place_kernel, dim3(1, steps), 32, 0, {.name = "place", .seed = 3}, args,
+                   space);
+    };
+    draw(1);
+    const bool is_there = 12 <= step && step < 18;
+    EXPECT_EQ(cursor.failed, is_there ? 0 : kNotDrawn);
+    EXPECT_EQ(cursor.active, is_there ? 1u : 0u);
+    EXPECT_EQ(count[0] > 0, is_there);
+    space.cursor = nullptr;
+    space.list_size = 256;
+    space.range = &ahead;
+    args.stream.step = step;
+    draw(2);
+    EXPECT_EQ(ahead.has(step), 12 <= step && step < 17);
+    EXPECT_EQ(ahead.has(step + 1), 12 <= step && step < 17);
+  }
 }
 
 // Laws of the draw, with fixed keys. Each bound fails a right sampler with probability 1e-6.

@@ -147,8 +147,8 @@ constexpr Stated kStated[] = {
     {"finish_kernel", 64, 10},
     {"finish_slabs_kernel", 128, 5},
     {"finish_pairs_kernel", 64, 14},
-    {"allocate_kernel", 256, 3},
-    {"allocated_flags_kernel", 256, 2},
+    {"allocate_kernel", 256, 4},
+    {"allocated_flags_kernel", 256, 8},
     {"", 1024, 1},
 };
 const Stated& stated_for(const std::string& kernel) {

@@ -204,6 +204,7 @@ std::vector<std::uint32_t> DeviceEngine::sampled(std::uint64_t step) {
   ensure(!p_.keeps_norms(), "candidates are drawn by norms, which change");
   SampleArgs args = sum_.sample_args(p_.settings.recipe.draw);
   args.stream.step = step;
+  (void)p_.allocated.prepare(args, step);
   draw_examples(p_.gpu, args, p_.sample.space());
   return p_.drawn.download(p_.sample.count());
 }

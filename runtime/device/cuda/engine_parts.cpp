@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "runtime/base/error.hpp"
 
@@ -86,6 +87,8 @@ void EngineParts::load(const Dataset& data) {
   index = {gpu, index_of_numbers.size()};
   index.upload(index_of_numbers);
   sample = {gpu, numbering->count()};
+  const bool allocates = std::holds_alternative<Allocation>(settings.recipe.draw);
+  allocated = {gpu, allocates ? numbering->count() : 0};
   drawn = {gpu, train.size()};
   norms = {gpu, keeps_norms() ? train.size() : 0};
   norms.clear();

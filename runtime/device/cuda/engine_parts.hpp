@@ -68,6 +68,7 @@ struct EngineParts {
   std::optional<Numbering> numbering;  ///< sampling index of each training example
   Buffer<std::uint32_t> index;         ///< Numbering::index()
   SampleScratch sample;
+  AllocatedEpochs allocated;  ///< without examples, unless draws are by random allocation
   Canaries canaries;
   Buffer<std::uint32_t> drawn;  ///< [examples], indices of the rows of the current batch
   /// Norm of each example's gradient when it was last computed, [examples]; empty unless importance

@@ -71,9 +71,8 @@ void RecordedSteps::prepare_ahead(const StepRecipe& recipe) {
     return;
   const std::size_t examples = p_.numbering->count();
   const auto list_size = static_cast<std::size_t>(batch_capacity(recipe.draw, p_.train.size()));
-  const bool allocates = std::holds_alternative<Allocation>(recipe.draw);
-  if (DrawnAhead::steps_of(p_.gpu, examples, list_size, allocates) < 2) return;
-  ahead_.emplace(p_.gpu, examples, list_size, allocates);
+  if (DrawnAhead::steps_of(p_.gpu, examples, list_size) < 2) return;
+  ahead_.emplace(p_.gpu, examples, list_size);
 }
 
 std::vector<Gpu::Recording> RecordedSteps::record_for_rows(
@@ -142,7 +141,8 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
                               std::span<ListedStep> steps) {
   record(recipe);
   p_.position.start(cursor, steps);
-  std::size_t drawn_from = 0;  // the batches of steps drawn_from .. drawn_to - 1 are drawn ahead
+  // The batches of steps drawn_from .. drawn_to - 1 are drawn ahead, or may be drawn by the steps.
+  std::size_t drawn_from = 0;
   std::size_t drawn_to = 0;
   std::size_t parts = kPartsAtOnce;  // number of parts of streamed rows submitted at once
   for (std::size_t done = 0;;) {
@@ -150,11 +150,14 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
     for (std::size_t i = 0; p_.streamed && i < parts && done < steps.size(); ++i)
       done += replay_streamed(recipe, cursor.first + done, steps.size() - done);
     for (; !p_.streamed && done < steps.size(); ++done) {
-      if (ahead_ && (done < drawn_from || done >= drawn_to)) {
+      if (done < drawn_from || done >= drawn_to) {
+        const std::size_t prepared = sum_.prepare_draw(recipe.draw, cursor.first + done);
         drawn_from = done;
-        const SampleArgs args = sum_.sample_args(recipe.draw);
-        drawn_to = std::min(steps.size(), done + ahead_->steps_from(args, cursor.first + done));
-        ahead_->draw(args, cursor.first + done, drawn_to - drawn_from);
+        drawn_to = done + std::min(steps.size() - done, prepared);
+        if (ahead_) {
+          drawn_to = std::min(drawn_to, drawn_from + ahead_->steps());
+          ahead_->draw(sum_.sample_args(recipe.draw), cursor.first + done, drawn_to - drawn_from);
+        }
         is_started = false;
       }
       if (!is_started) replay_start(0);
@@ -204,6 +207,7 @@ void RecordedSteps::run_joined(const StepRecipe& recipe, const StepCursor& curso
       part = p_.streamed->stage(recipe.draw, cursor.first + i, steps.size() - i);
       staged += part->steps;
     }
+    if (!part) (void)sum_.prepare_draw(recipe.draw, cursor.first + i);
     p_.gpu.replay(joined_->first[part ? part->buffer : 0]);
     if (part && i + 1 == staged) p_.streamed->launched(*part);
     StepCursor at = p_.position.wait();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "kernels/step/sample.hpp"
 #include "runtime/device/cuda/buffer.hpp"
@@ -41,15 +40,56 @@ class SampleScratch {
 /// batches are drawn; must be 1 if space.cursor is set.
 void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::size_t steps = 1);
 
-/// Launches the random allocation of examples to the steps of the epoch that contains step number
-/// args.stream.step: writes to `allocated`, for each example from args.begin to args.end - 1, the
-/// step of the epoch in which it is used.
-void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated);
-
 /// Launches a kernel that starts the next step of several whose batches were drawn earlier: it
 /// copies the step's batch from next.batches to next.drawn. *next.space.cursor, in device memory,
 /// tells which step that is; the kernel advances it.
 void begin_drawn_step(Gpu& gpu, const NextStep& next);
+
+/// Device memory for random allocation: the step of its epoch in which each example is used, for
+/// several consecutive epochs, which one launch chooses. So a launch is needed only every few
+/// epochs of a small training set, and steps only read. An example's step depends on the random key
+/// and on the epoch's number alone, so it may be chosen before earlier epochs are done.
+class AllocatedEpochs {
+ public:
+  /// Maximum number of epochs in memory.
+  static constexpr std::size_t kMaxEpochs = 16;
+  /// Maximum size of the memory [bytes], if it is for more than one epoch.
+  static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
+
+  AllocatedEpochs() = default;
+  /// Allocates memory for as many epochs as fit into kMaxBytes, and into 1/1024 of the device's
+  /// memory, but for at least one (4 bytes an example) and at most kMaxEpochs.
+  AllocatedEpochs(Gpu& gpu, std::size_t examples)
+      : gpu_(&gpu),
+        epochs_(epochs_of(gpu, examples)),
+        step_(gpu, epochs_ * padded(examples)),
+        range_(gpu, 1) {}
+
+  StoredEpochs stored() const {
+    return {
+        .step = step_.get(), .epochs = static_cast<std::uint32_t>(epochs_), .range = range_.get()};
+  }
+  /// Call before a batch of step number `step` is drawn, and before a recorded CUDA graph is
+  /// replayed that draws it: chooses the steps of the examples in the step's epoch, and in those
+  /// after it, unless they are in memory. Returns for how many steps, from `step` on, they are in
+  /// memory. Without random allocation, does nothing and returns the largest number. args:
+  /// arguments for drawing the batch of a single step.
+  std::size_t prepare(const SampleArgs& args, std::uint64_t step);
+
+ private:
+  static std::size_t padded(std::size_t examples) { return (examples + 255) / 256 * 256; }
+  static std::size_t epochs_of(const Gpu& gpu, std::size_t examples) {
+    const std::size_t memory = std::min(kMaxBytes, gpu.memory() / 1024);
+    const std::size_t bytes = std::max<std::size_t>(padded(examples), 1) * sizeof(std::uint32_t);
+    return std::clamp<std::size_t>(memory / bytes, 1, kMaxEpochs);
+  }
+
+  Gpu* gpu_ = nullptr;
+  std::size_t epochs_ = 1;
+  Buffer<std::uint32_t> step_;  // StoredEpochs::step
+  Buffer<StepRange> range_;
+  StepRange steps_;  // the same as range_, on the host
+};
 
 /// Memory for the batches of several consecutive steps, which one pair of kernel launches draws. A
 /// batch depends on the random key and on the step's number alone, so it may be drawn before
@@ -62,30 +102,24 @@ class DrawnAhead {
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 
   /// Allocates memory for the batches. list_size: largest possible batch [examples]; a larger one
-  /// makes the run fail. allocates: true if each example is allocated to a random step of each
-  /// epoch, false for Poisson sampling.
-  DrawnAhead(Gpu& gpu, std::size_t examples, std::size_t list_size, bool allocates)
+  /// makes the run fail.
+  DrawnAhead(Gpu& gpu, std::size_t examples, std::size_t list_size)
       : gpu_(gpu),
         list_size_(list_size),
-        steps_(steps_of(gpu, examples, list_size, allocates)),
+        steps_(steps_of(gpu, examples, list_size)),
         flags_(gpu, steps_ * tiles(examples) * 16),
         counts_(gpu, steps_ * (tiles(examples) + 1)),
         count_(gpu, steps_),
         drawn_(gpu, steps_ * list_size),
-        allocated_(gpu, allocates && steps_ > 0 ? examples : 0),
         range_(gpu, 1) {}
 
   /// Returns the number of steps whose batches, of at most list_size examples each, can be drawn at
   /// once: as many as fit into kMaxBytes, and into 1/1024 of the device's memory. May be 0.
-  /// allocates: true for random allocation, false for Poisson sampling.
-  static std::size_t steps_of(const Gpu& gpu, std::size_t examples, std::size_t list_size,
-                              bool allocates) {
+  static std::size_t steps_of(const Gpu& gpu, std::size_t examples, std::size_t list_size) {
     const std::size_t memory = std::min(kMaxBytes, gpu.memory() / 1024);
-    const std::size_t of_allocation = allocates ? examples * sizeof(std::uint32_t) : 0;
-    if (memory < of_allocation) return 0;
     const std::size_t of_a_step = tiles(examples) * 16 * sizeof(std::uint16_t) +
                                   (tiles(examples) + 2 + list_size) * sizeof(std::uint32_t);
-    return std::min(kMaxSteps, (memory - of_allocation) / of_a_step);
+    return std::min(kMaxSteps, memory / of_a_step);
   }
 
   std::size_t steps() const { return steps_; }
@@ -95,23 +129,11 @@ class DrawnAhead {
             .examples = drawn_.get(),
             .list_size = static_cast<std::uint32_t>(list_size_)};
   }
-  /// Returns how many steps, from step `first` on, a single call of draw() may draw batches for.
-  /// With random allocation all of them must be in the same epoch.
-  std::size_t steps_from(const SampleArgs& args, std::uint64_t first) const {
-    if (args.epoch_steps == 0) return steps_;
-    return std::min<std::size_t>(steps_, args.epoch_steps - first % args.epoch_steps);
-  }
-  /// Draws the batches of steps first, first + 1, ..., `steps` of them, at most steps_from().
-  /// Overwrites the batches that were drawn before. args: arguments for drawing the batch of a
-  /// single step.
+  /// Draws the batches of steps first, first + 1, ..., `steps` of them, at most steps(). Overwrites
+  /// the batches that were drawn before. With random allocation, requires that AllocatedEpochs has
+  /// the epochs of the steps. args: arguments for drawing the batch of a single step.
   void draw(SampleArgs args, std::uint64_t first, std::size_t steps) {
     args.stream.step = first;
-    if (args.epoch_steps != 0) {
-      const std::uint64_t epoch = first / args.epoch_steps;
-      if (epoch_ != epoch) allocate_epoch(gpu_, args, allocated_.get());
-      epoch_ = epoch;
-      args.allocated = allocated_.get();
-    }
     args.drawn = drawn_.get();
     draw_examples(gpu_, args,
                   {.flags = flags_.get(),
@@ -132,8 +154,6 @@ class DrawnAhead {
   Buffer<std::uint32_t> counts_;
   Buffer<std::uint32_t> count_;
   Buffer<std::uint32_t> drawn_;
-  Buffer<std::uint32_t> allocated_;  // steps of the examples in epoch_
-  std::optional<std::uint64_t> epoch_;
   Buffer<StepRange> range_;
 };
 

@@ -1,6 +1,7 @@
 // Kernels and launches of all parts of a step except the sum of contributions: drawing the batch,
 // the arrays of coordinate-wise clipping, noise, release and update.
 #include <algorithm>
+#include <limits>
 
 #include "kernels/contribution/coordinates.cuh"
 #include "kernels/contribution/norm_total.cuh"
@@ -21,9 +22,8 @@ namespace cudp::cuda::inline CUDP_SIMT {
 namespace {
 
 auto* flags_kernel(const SampleArgs& args) {
-  if (args.index == nullptr)
-    return args.epoch_steps > 0 ? allocated_flags_kernel : sample_flags_kernel;
-  return args.epoch_steps > 0 ? numbered_allocated_flags_kernel : numbered_flags_kernel;
+  if (args.epoch_steps > 0) return allocated_flags_kernel;
+  return args.index == nullptr ? sample_flags_kernel : numbered_flags_kernel;
 }
 
 }  // namespace
@@ -38,10 +38,10 @@ void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::siz
     return shape;
   };
   space.scanned = tiles > kScannedTiles;
-  // In this kernel half a warp processes two tiles of 256 examples; in the kernel `place` below it
-  // processes one.
+  // Half a warp takes a tile; two tiles in the flags kernels of Poisson and importance sampling.
+  const std::int64_t flag_threads = args.epoch_steps > 0 ? tiles * 16 : (tiles + 1) / 2 * 16;
   gpu.launch(is_ahead ? "flags ahead" : "flags", flags_kernel(args),
-             of_steps(strided_shape((tiles + 1) / 2 * 16)), args, space);
+             of_steps(strided_shape(flag_threads)), args, space);
   if (space.scanned) {
     constexpr unsigned kScanThreads = 1024;
     gpu.launch(is_ahead ? "scan ahead" : "scan", sample_scan_kernel,
@@ -54,16 +54,26 @@ void draw_examples(Gpu& gpu, const SampleArgs& args, SampleSpace space, std::siz
              of_steps(strided_shape(tiles * 16)), args, space);
 }
 
-void allocate_epoch(Gpu& gpu, const SampleArgs& args, std::uint32_t* allocated) {
-  Allocate a{.stream = args.stream,
-             .steps = args.epoch_steps,
-             .begin = args.begin,
-             .end = args.end,
-             .step = allocated};
-  a.stream.step /= args.epoch_steps;
-  validate(a);
-  gpu.launch("allocate", allocate_kernel, strided_shape((args.end - args.begin + 255) / 256 * 16),
-             a);
+std::size_t AllocatedEpochs::prepare(const SampleArgs& args, std::uint64_t step) {
+  if (args.epoch_steps == 0) return std::numeric_limits<std::size_t>::max();
+  // Groups of epochs_ epochs, so that an epoch's place in memory follows from its number.
+  const std::uint64_t of_group = epochs_ * std::uint64_t{args.epoch_steps};
+  const std::uint64_t first = step / of_group * of_group;
+  if (steps_.first != first || steps_.end != first + of_group) {
+    Allocate a{.stream = args.stream,
+               .steps = args.epoch_steps,
+               .begin = args.begin,
+               .end = args.end,
+               .step = step_.get(),
+               .index = args.index};
+    a.stream.step = first / args.epoch_steps;
+    validate(a);
+    LaunchShape shape = strided_shape((args.end - args.begin + 255) / 256 * 16);
+    shape.grid.y = static_cast<unsigned>(epochs_);
+    gpu_->launch("allocate", allocate_kernel, shape, a, range_.get());
+    steps_ = {first, first + of_group};
+  }
+  return steps_.end - step;
 }
 
 void begin_drawn_step(Gpu& gpu, const NextStep& next) {

@@ -20,7 +20,12 @@ SampleArgs StepSum::sample_args(const Draw& draw) const {
           .rule = candidates != nullptr ? candidates->rule : ImportanceRule{},
           .first = static_cast<std::int64_t>(p_.numbering->begin()),
           .epoch_steps = allocation != nullptr ? static_cast<std::uint32_t>(allocation->steps) : 0,
+          .allocated = p_.allocated.stored(),
           .index = p_.index.size() > 0 ? p_.index.get() : nullptr};
+}
+
+std::size_t StepSum::prepare_draw(const Draw& draw, std::uint64_t step) {
+  return p_.allocated.prepare(sample_args(draw), step);
 }
 
 SampleSpace StepSum::space_of(const StepRecipe& recipe, std::int64_t capacity) const {

@@ -13,6 +13,9 @@ class StepSum {
   explicit StepSum(EngineParts& parts) : p_(parts) {}
 
   SampleArgs sample_args(const Draw& draw) const;
+  /// Call before step number `step` is launched or replayed, if it draws its batch on the device:
+  /// AllocatedEpochs::prepare(). Returns how many steps, from `step` on, are prepared.
+  std::size_t prepare_draw(const Draw& draw, std::uint64_t step);
   /// Launches the start of the next step: writes its batch (indices of rows, ascending) to
   /// EngineParts::drawn, and its scalars (learning rate, noise, ...) to the run's progress in
   /// device memory. The batch is drawn now, or, if rows.batches is set, copied from there.

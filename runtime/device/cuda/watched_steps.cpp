@@ -92,6 +92,8 @@ void take_step(EngineParts& p, StepSum& sum, const StepRecipe& recipe, std::uint
   if (p.streamed) {
     part = p.streamed->stage(recipe.draw, number, 1);
     rows = p.streamed->rows(part->buffer);
+  } else {
+    (void)sum.prepare_draw(recipe.draw, number);
   }
   sum.begin(recipe, capacity, rows);
   (void)p.position.wait();

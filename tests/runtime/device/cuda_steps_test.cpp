@@ -653,7 +653,8 @@ TEST_F(UndecidedPairs, BatchesDrawnAheadAreThoseOfSingleSteps) {
     }
 }
 
-/// An epoch's batches are drawn together, each epoch by launches of its own, whatever the memory.
+/// Batches of one or more epochs are drawn together, and one launch allocates the examples of as
+/// many epochs as there is memory for. Steps are the same.
 TEST_F(UndecidedPairs, AllocatedBatchesDrawnAheadAreThoseOfSingleSteps) {
   constexpr std::size_t kSteps = 9;
   StepRecipe r{.draw = Allocation{4}};
@@ -666,10 +667,12 @@ TEST_F(UndecidedPairs, AllocatedBatchesDrawnAheadAreThoseOfSingleSteps) {
     std::size_t memory, steps_of_a_run;
     std::ptrdiff_t draws, epochs;
   };
-  // Steps 6 to 14 are of epochs 1, 2 and 3.
-  const Way ways[] = {{std::size_t{4} << 30, kSteps, 3, 3},
-                      {std::size_t{900} << 10, kSteps, 0, 0},
-                      {std::size_t{4} << 30, 1, 9, 3}};
+  // Steps 6 to 14 are of epochs 1, 2 and 3. Two epochs, of 512 examples, take 4 KB of memory, a
+  // batch ahead 0.9 KB.
+  const Way ways[] = {{std::size_t{4} << 30, kSteps, 1, 1},
+                      {std::size_t{4} << 20, kSteps, 3, 2},
+                      {std::size_t{900} << 10, kSteps, 0, 3},
+                      {std::size_t{4} << 30, 1, 9, 1}};
   std::vector<TrainState> states;
   const auto cpu = make_cpu_engine(net_, s);
   cpu->load(data);
