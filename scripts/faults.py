@@ -463,9 +463,23 @@ PLACES = [
     ("kernels/products/sequence_gradient.cuh", "multiply", "has_more ? @begin@", [("the first terms again", "0 * x")]),
     ("kernels/products/sequence_gradient.cuh", "multiply", "half_ ^= @1@", [("one buffer for all terms", "0 * x")]),
     ("kernels/products/sequence_gradient.cuh", "multiply", "254 - @text.exponent@", [NEXT]),
-    ("kernels/products/sequence_gradient.cuh", "sequence_text", "g.outputs + @i@", [("a scale by the first logit alone", "0 * x")]),
+    ("kernels/products/half_tile.cuh", "scale_exponent", "outputs + @i@", [("a scale by the first logit alone", "0 * x")]),
     ("kernels/products/half_tile.cuh", "multiply", "a[half][@second@ + r]", [("the first eight terms of a twice", "0 * x")]),
     ("kernels/products/half_tile.cuh", "multiply", "b[half][@first@ + r]", [("the first eight terms of b twice", "0 * x")]),
+    ("kernels/products/patch_gradient.cuh", "Patch", "border : @p.dy_pixels.n@", [("the first pixel behind the last one", "0 * x")]),
+    ("kernels/products/patch_gradient.cuh", "multiply", "line += @g_.patch.lines@", [("the first patch alone", "x + g_.patch.dy.height")]),
+    ("kernels/products/patch_gradient.cuh", "multiply", "254 - @exponent(e)@", [NEXT]),
+    ("kernels/products/patch_gradient.cuh", "add", "x_offsets_ + 8 * @second@", [("the first eight terms of x twice", "0 * x")]),
+    ("kernels/products/patch_gradient.cuh", "add", "dy_offsets_ + 8 * @first@", [("the first eight terms of dy twice", "0 * x")]),
+    ("kernels/products/patch_gradient.cuh", "add", "@warp % 3@", [("one column of taps for all", "0 * x")]),
+    ("kernels/products/patch_gradient.cuh", "add", "@x_pitch != 0@ ? x_", [("the bias of the first channels", "true || x")]),
+    ("kernels/products/patch_gradient.cuh", "for_each_place", "@blockIdx.x == 0@ &&", [("a bias by every tile of rows", "true || x")]),
+    ("kernels/products/patch_gradient.cuh", "for_each_place", "row < @g.rows@", [NEXT]),
+    ("kernels/products/patch_gradient.cuh", "patch_gradient_sum_kernel", "factor(e) == 0.0f", [("examples are added that must be skipped", "false && x")]),
+    ("kernels/products/patch_gradient.cuh", "patch_gradient_sum_kernel", "factor(late(e))", BOTH),
+    ("kernels/products/patch_gradient.cuh", "patch_gradient_sum_kernel", "e += @static_cast<int>(gridDim.z)@", [("examples of other stripes", "0 * x + 1")]),
+    ("kernels/products/tiled_product.cuh", "Stripe", "@(left - 1) / static_cast<int>(gridDim.z)@ + 1", [("an example too few", "x > 0 ? x - 1 : x")]),
+    ("kernels/products/tiled_product.cuh", "example", "i * @static_cast<int>(gridDim.z)@", [("examples of other stripes", "0 * x + 1")]),
     ("kernels/products/half_tile.cuh", "take", "line + i < @end@", [NEXT]),
     ("kernels/products/half_tile.cuh", "take", "@in_fours@) {", [("rows that are no whole fours by fours", "true || x")]),
     ("kernels/products/half_tile.cuh", "scale", "column[n] *= @factor@", [("biases are not scaled back", "0 * x + 1.0f")]),
@@ -476,7 +490,7 @@ PLACES = [
     ("kernels/products/sequence_gradient.cuh", "sequence_gradient_sum_kernel", "at, @text.factor@", BOTH),
     ("kernels/products/sequence_gradient.cuh", "sequence_gradient_sum_kernel", "factor != 0.0f", [("texts are added that must be skipped", "true || x")]),
     ("kernels/products/sequence_gradient.cuh", "sequence_gradient_sum_kernel", "text.example + @static_cast<int>(gridDim.z)@", [("texts of other stripes", "0 * x + 1")]),
-    ("kernels/products/sequence_gradient.cuh", "sequence_gradient_sum_kernel", "texts % kMaxTextsAtOnce == 0", [("more texts than 32 bits hold", "false && x")]),
+    ("kernels/products/sequence_gradient.cuh", "sequence_gradient_sum_kernel", "texts % kMaxExamplesAtOnce == 0", [("more texts than 32 bits hold", "false && x")]),
     ("kernels/layers/embedding.cuh", "embed_kernel", "@length@;", [BEFORE]),
     ("kernels/layers/embedding.cuh", "embed_kernel", "word * columns", NUMBERS),
     ("kernels/layers/embedding.cuh", "embedding_gradient_kernel", "text.word(i - 1) == word", [("a word as often as it stands", "false && x")]),
@@ -577,7 +591,9 @@ TESTS_OF_FILES = {
     "kernels/layers/recurrent_batch.cuh": "CudaTexts.ALibrary*",
     "kernels/layers/embedding.cuh": "Cuda/TextEngine*:CudaTexts.ThePreset*",
     "kernels/layers/mean_over_time.cuh": "Cuda/TextEngine*:CudaTexts.ThePreset*",
-    "kernels/products/half_tile.cuh": "*CudaSequence*",
+    "kernels/products/half_tile.cuh": "*CudaSequence*:CudaPatch.*",
+    "kernels/products/patch_gradient.cuh": "CudaPatch.*",
+    "kernels/products/tiled_product.cuh": "*CudaProduct*",
     "kernels/products/sequence_gradient.cuh": "*CudaSequence* Cuda/TextEngine*:CudaTexts.ThePreset*",
     "runtime/device/cuda/layers/recurrent.hpp": "Cuda/TextEngine*:CudaTexts.ThePreset*",
     "runtime/device/cuda/layers/token_dense.hpp": "Cuda/TextEngine*:CudaTexts.ThePreset*",
@@ -669,7 +685,7 @@ T fault_as(int place, const char* kind, T x, F change) {
 # The tests that look for faults, alone: the others would take long to build.
 TESTS = """
 add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_settings_neighbours_test.cpp runtime/device/coded_engine_test.cpp
-  runtime/device/class_weights_test.cpp runtime/device/cuda_training_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp kernels/fused_kernel_test.cpp kernels/recurrent_kernel_test.cpp
+  runtime/device/class_weights_test.cpp runtime/device/cuda_training_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp kernels/cuda_kernels_test.cpp kernels/cuda_sequence_test.cpp kernels/fused_kernel_test.cpp kernels/recurrent_kernel_test.cpp
   runtime/data/table_reader_test.cpp runtime/data/ranges_test.cpp runtime/data/units_test.cpp runtime/methods/norm_bound_test.cpp
   runtime/results/holdout_figures_test.cpp support/test_files.cpp runtime/ranks/ranked_engine_test.cpp runtime/ranks/ranked_training_test.cpp runtime/ranks/ranked_cuda_test.cpp
   runtime/device/text_engine_test.cpp support/distributions.cpp support/fill_scratch.cpp

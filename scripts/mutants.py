@@ -135,6 +135,8 @@ def ptx_mutants(texts, wanted):
     all_of += [
         ("ldmatrix of texts not transposed", texts_of, replace(r"(ldmatrix\S*)\.trans", r"\1"), TEXTS, True, ""),
         ("no barrier in sums of texts", texts_of, without_barriers_of("sequence_gradient_sum_kernel"), TEXTS, True, ""),
+        ("ldmatrix of patches not transposed", kernels, replace(r"(ldmatrix\S*)\.trans", r"\1"), TENSOR, True, ""),
+        ("no barrier in sums of patches", kernels, without_barriers_of("patch_gradient_sum_kernel"), TENSOR, True, ""),
         ("cp.async of 16 always", kernels, replace(r"(cp\.async\.cg\.shared\.global \[[^\]]+\], \[[^\]]+\], 16), %r\d+;", r"\1;"), TENSOR, True, ""),
         ("no wait for copies", kernels, replace(r"cp\.async\.wait_all;", ""), TENSOR, True, ""),
         ("operands not rounded", kernels, replace(r"cvt\.rna\.tf32\.f32", "mov.b32"), TENSOR, True, ""),

@@ -54,6 +54,30 @@ struct HalfTile : WarpTile<64, 64, 32, 32> {
   }
 };
 
+/// Returns v. The compiler does not know that, so it computes what depends on the result where it
+/// is needed. It would otherwise compute it before a loop and keep it in registers.
+__device__ __forceinline__ int late(int v) {
+#ifdef __CUDACC__
+  asm volatile("" : "+r"(v));
+#endif
+  return v;
+}
+
+/// Returns the exponent k of the power of two 2^(k - 127) by which an example's dy is multiplied
+/// before it is rounded to fp16: the largest derivative of its loss by a logit is in [32, 64) after
+/// the multiplication. logit_gradients: these derivatives, [examples, outputs]. e: the example.
+__device__ __forceinline__ u32 scale_exponent(const float* logit_gradients, int outputs, int e) {
+  u32 largest = 0;
+  CUDP_UNROLL_BY(4)
+  for (int i = 0; i < outputs; ++i) {
+    const u32 bits =
+        ScalarLanes::bits(logit_gradients[static_cast<std::int64_t>(e) * outputs + i]) &
+        0x7fffffffu;
+    largest = bits > largest ? bits : largest;
+  }
+  return largest >> 23 < 102 ? 157 : 259 - (largest >> 23);
+}
+
 /// Multiplies all numbers in `sums` by `factor`.
 __device__ __forceinline__ void scale(Sums<HalfTile>& sums, float factor) {
   CUDP_UNROLL for (int n = 0; n < HalfTile::kColumnsThread; ++n) {

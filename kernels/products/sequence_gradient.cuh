@@ -19,15 +19,6 @@ using TensorSequenceTile = HalfTile;
 template <class T>
 inline constexpr int kSequenceSumBlocks = 384 / T::kThreads;
 
-/// Returns v. The compiler does not know that, so it computes what depends on the result where it
-/// is needed. It would otherwise compute it before a loop and keep it in registers.
-__device__ __forceinline__ int late(int v) {
-#ifdef __CUDACC__
-  asm volatile("" : "+r"(v));
-#endif
-  return v;
-}
-
 /// The tile of a layer's weight gradient that this block computes, and the weight matrix (part) it
 /// belongs to.
 template <class T>
@@ -91,16 +82,8 @@ template <class T>
 __device__ __forceinline__ SequenceText sequence_text(const SequenceGradient& g, int e,
                                                       float factor = 1.0f) {
   SequenceText text{e, g.length[e], factor};
-  if constexpr (std::is_same_v<T, HalfTile>) {
-    u32 largest = 0;
-    for (int i = 0; i < g.outputs; ++i) {
-      const u32 bits =
-          ScalarLanes::bits(g.logit_gradients[static_cast<std::int64_t>(e) * g.outputs + i]) &
-          0x7fffffffu;
-      largest = bits > largest ? bits : largest;
-    }
-    text.exponent = largest >> 23 < 102 ? 157 : 259 - (largest >> 23);
-  }
+  if constexpr (std::is_same_v<T, HalfTile>)
+    text.exponent = scale_exponent(g.logit_gradients, g.outputs, e);
   return text;
 }
 
@@ -279,7 +262,7 @@ __global__ void __launch_bounds__(T::kThreads, kSequenceSumBlocks<T>)
     Sums<T> one;
     product.multiply(text, next, one);
     add_sequence(a, at, text.factor * inverse_grid, one, units);
-    if (texts % kMaxTextsAtOnce == 0 || next.example >= live) {
+    if (texts % kMaxExamplesAtOnce == 0 || next.example >= live) {
       at.for_each_place(units, [&](std::int64_t i, std::int32_t v) {
         atomicAdd(a.sum + i, static_cast<FixedPoint>(static_cast<long long>(v)));
       });
