@@ -1,6 +1,6 @@
 #pragma once
-#include "kernels/common/half_core.cuh"
 #include "kernels/common/simt.cuh"
+#include "kernels/products/chunk.cuh"
 #include "kernels/products/half_tile.cuh"
 #include "kernels/products/patch_gradient.hpp"
 #include "kernels/products/tiled_product.cuh"
@@ -63,11 +63,6 @@ struct PatchCells {
       }
     }
   }
-};
-
-/// Eight consecutive channels of a pixel in fp16.
-struct alignas(16) Chunk {
-  u32 pairs[kChunkChannels / 2];
 };
 
 /// A patch in shared memory, from which a block computes its tile of a convolution's weight
@@ -138,17 +133,8 @@ class Patch {
       const int group = quotient(i, pixels);
       const int pixel = i - group * pixels.n;
       const int first = group * kChunkChannels;
-      const float* at = from + first * plane + pixel;
-      float v[kChunkChannels];
-      CUDP_UNROLL for (int c = 0; c < kChunkChannels; ++c, at += plane) {
-        v[c] = first + c < channels ? *at : 0.0f;
-      }
-      Chunk chunk;
-      CUDP_UNROLL for (int c = 0; c < kChunkChannels; c += 2) {
-        chunk.pairs[c / 2] = halves(v[c] * scale, v[c + 1] * scale);
-      }
       const int to_at = group * pitch + pixel;
-      to[to_at] = chunk;
+      to[to_at] = load_chunk(from + first * plane + pixel, plane, channels - first, scale);
     }
   }
 
@@ -196,13 +182,7 @@ class Patch {
         ldmatrix_x4_trans(y, dy_at + n / 2 * dy_pitch);
         CUDP_UNROLL for (int i = 0; i < 2; ++i) {
           const u32 b[2] = {y[2 * i], y[2 * i + 1]};
-          CUDP_UNROLL for (int m = 0; m < 2; ++m) {
-            float* const top = &sums.cell[2 * m][n + 2 * i];
-            float* const bottom = &sums.cell[2 * m + 1][n + 2 * i];
-            float d[4] = {top[0], top[1], bottom[0], bottom[1]};
-            multiply_add(d, a[m], b);
-            top[0] = d[0], top[1] = d[1], bottom[0] = d[2], bottom[1] = d[3];
-          }
+          CUDP_UNROLL for (int m = 0; m < 2; ++m) { add_product(sums.cell, m, n / 2 + i, a[m], b); }
         }
       }
     }

@@ -72,10 +72,6 @@ inline std::size_t patch_bytes(const ConvPatch& p, int columns) {
   return 16 * static_cast<std::size_t>(chunks) + 2 * sizeof(std::uint16_t) * kMaxPatchTerms;
 }
 
-/// Returns whether the rows of layout p consist of whole groups of four floats, and of more than
-/// one: they can then be copied in parts of 16 bytes.
-inline bool copies_by_fours(const Planes& p) { return p.row() % 4 == 0 && p.row() > 4; }
-
 /// Returns p with the largest possible number of output rows (`lines`). A patch must fit into
 /// shared_bytes, and the number must divide the image's rows. lines = 0 if no number is possible.
 /// columns: number of output channels.

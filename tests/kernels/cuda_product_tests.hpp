@@ -341,6 +341,17 @@ TEST_P(CudaProduct, WeightGradientSumsSkipWhatIsClippedAway) {
   }
 }
 
+/// As many blocks as run at once, but not more than there are examples, and none with more examples
+/// than 32 bits hold.
+TEST(GradientStripes, FollowFromTheDevice) {
+  const DeviceLimits limits{.multiprocessors = 132};
+  EXPECT_EQ(gradient_stripes(1, 2612, 4, limits), 528) << "cifar-cnn's first convolution";
+  EXPECT_EQ(gradient_stripes(16, 2612, 2, limits), 16);
+  EXPECT_EQ(gradient_stripes(1, 448, 4, limits), 448);
+  EXPECT_EQ(gradient_stripes(4096, 2612, 2, limits), 6) << "511 examples each";
+  EXPECT_EQ(gradient_stripes(4096, 1, 2, limits), 1);
+}
+
 /// Sensitivity rests on this (see WeightGradientSum): what is added is the gradient that the norm
 /// was taken of, also where its terms cancel and their rounding is as large as itself.
 TEST_P(CudaProduct, WeighsTheGradientThatTheNormSaw) {

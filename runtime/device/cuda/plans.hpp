@@ -69,7 +69,7 @@ struct ProductPlan {
   std::int64_t rounded_at = -1;  ///< offset of the rounded weight, for TF32 without a patch, or -1
 };
 
-/// Describes a copy of a weight matrix that is made before each step: rounded to TF32, and in the
+/// Describes a copy of a weight matrix that is made before each step: rounded, and in the
 /// order in which the kernel of a product reads it; if keeps_order is set, in the original order. A
 /// copy with keeps_order is not worth a launch of its own: it is made only if other matrices must
 /// be copied too, because one launch makes all copies. Without it, the product rounds weights on

@@ -94,7 +94,8 @@ void CudaProducts::pack(const float* parameters) {
 void CudaProducts::multiply(const char* name, const Batch& batch, const ProductPlan& p,
                             Precision precision, const float* a, const float* weight,
                             const float* bias, float* out, const Epilogue& epilogue,
-                            const Planes& out_planes, const Planes& y_planes) {
+                            const Planes& out_planes, const Planes& y_planes,
+                            const float* logit_gradients, std::int32_t outputs) {
   device::Product args{.batch = batch,
                        .a = factor(a, p.a),
                        .b = factor(weight, p.b),
@@ -112,21 +113,24 @@ void CudaProducts::multiply(const char* name, const Batch& batch, const ProductP
     args.b.data = packed_.get() + p.rounded_at;
     args.b.as = Precision::tf32;
   }
-  if (is_thin(args)) {
-    launch(gpu_, name, kernels_.thin[static_cast<std::size_t>(precision)], args);
-    return;
-  }
   if (p.patch.lines > 0) {
     launch(gpu_, name, patch_product(p.columns),
            PatchProduct{.batch = batch,
-                        .patch = p.patch,
+                        .patch = spread(p.patch, batch.capacity, p.columns,
+                                        2 * gpu_.limits().multiprocessors),
                         .x = a,
                         .packed = packed_.get() + p.packed_at,
                         .bias = bias,
                         .out = out,
                         .out_planes = out_planes,
                         .epilogue = epilogue,
-                        .y_planes = y_planes});
+                        .y_planes = y_planes,
+                        .logit_gradients = logit_gradients,
+                        .outputs = outputs});
+    return;
+  }
+  if (is_thin(args)) {
+    launch(gpu_, name, kernels_.thin[static_cast<std::size_t>(precision)], args);
     return;
   }
   if (precision == Precision::tf32 && p.columns > 16) args.tile_rows = kTallRows;

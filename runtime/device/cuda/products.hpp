@@ -55,7 +55,7 @@ class CudaProducts {
 
   void fill_scratch() { packed_.fill_scratch(); }
 
-  /// Makes the copies of the weights that tensor cores read, rounded to TF32 and reordered. Call it
+  /// Makes the copies of the weights that tensor cores read, rounded and reordered. Call it
   /// when the parameters have changed, before the next product. parameters: of the whole network,
   /// [d], in device memory.
   void pack(const float* parameters);
@@ -64,11 +64,13 @@ class CudaProducts {
   /// activation, its derivative or none. out_planes, y_planes: layouts of out and of epilogue.y;
   /// used only if the product is computed from patches of an image (p.patch). name: name of the
   /// kernel in error messages. batch: the micro-batch. p: plan of the product. precision: that of
-  /// the product.
+  /// the product. logit_gradients: of an input gradient, the derivatives of the examples' losses by
+  /// their logits, [capacity, outputs]; see PatchProduct.
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out,
                 const Epilogue& epilogue = {}, const Planes& out_planes = {},
-                const Planes& y_planes = {});
+                const Planes& y_planes = {}, const float* logit_gradients = nullptr,
+                std::int32_t outputs = 0);
 
   /// Returns the arguments of the kernels for a layer's weight gradient. g: the arguments that are
   /// known before memory is allocated. x, dy: the layer's input and the gradient of its output, in

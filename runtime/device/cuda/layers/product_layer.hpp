@@ -72,7 +72,8 @@ class ProductLayer : public CudaLayer {
     epilogue.stored_as = input_gradient_as();
     for (const ProductPlan& p : input_gradient_)
       w.products.multiply("input gradient", w.batch, p, precision_, w.gradient(out()), weight(w),
-                          nullptr, w.gradient(in()), epilogue, in().gradient, in().value);
+                          nullptr, w.gradient(in()), epilogue, in().gradient, in().value,
+                          w.logit_gradients(), w.outputs());
   }
 
   WeightGradient weight_gradient(const MicroBatch& w) const {
