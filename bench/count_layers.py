@@ -96,8 +96,8 @@ AT_MOST = [("loss", "11loss_kernel", 10), ("clip", "11clip_kernel", 60)]
 # Name, texts of the kernel's name, HMMA of one way round its loop, numbers that a thread loads
 # meanwhile, and the terms of that.
 PRODUCTS = [
-    ("product, patches, 64 columns", ["patch_product_kernel", "PixelTileILi64"], 16, 0, 8),
-    ("product, patches, 32 columns", ["patch_product_kernel", "PixelTileILi32"], 16, 0, 8),
+    ("product, patches, 64 columns", ["patch_product_kernel", "PixelTileILi64"], 48, 0, 48),
+    ("product, patches, 32 columns", ["patch_product_kernel", "PixelTileILi32"], 48, 0, 48),
     ("gradient norm, patches, 64 columns", ["patch_gradient_norm", "PatchTileILi64"], 16, 0, 16),
     ("gradient norm, patches, 32 columns", ["patch_gradient_norm", "PatchTileILi32"], 8, 0, 16),
     ("gradient sum, patches", ["patch_gradient_sum"], 8, 0, 16),
