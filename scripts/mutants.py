@@ -138,6 +138,8 @@ def ptx_mutants(texts, wanted):
         ("no barrier in steps of texts", texts_of, without_barriers_of("half_recurrent_kernel"), TEXTS, True, ""),
         ("no barrier in steps of texts back", texts_of, without_barriers_of("half_recurrent_backward_kernel"), TEXTS, True, ""),
         ("no barrier in products of texts", texts_of, without_barriers_of("text_product_kernel"), TEXTS, True, ""),
+        ("ldmatrix of patches not transposed", kernels, replace(r"(ldmatrix\S*)\.trans", r"\1"), TENSOR, True, ""),
+        ("no barrier in sums of patches", kernels, without_barriers_of("patch_gradient_sum_kernel"), TENSOR, True, ""),
         ("cp.async of 16 always", kernels, replace(r"(cp\.async\.cg\.shared\.global \[[^\]]+\], \[[^\]]+\], 16), %r\d+;", r"\1;"), TENSOR, True, ""),
         ("no wait for copies", kernels, replace(r"cp\.async\.wait_all;", ""), TENSOR, True, ""),
         ("operands not rounded", kernels, replace(r"cvt\.rna\.tf32\.f32", "mov.b32"), TENSOR, True, ""),

@@ -72,6 +72,15 @@ struct HalfTile : WarpTile<64, 64, 32, 32> {
   }
 };
 
+/// Returns v. The compiler does not know that, so it computes what depends on the result where it
+/// is needed. It would otherwise compute it before a loop and keep it in registers.
+__device__ __forceinline__ int late(int v) {
+#ifdef __CUDACC__
+  asm volatile("" : "+r"(v));
+#endif
+  return v;
+}
+
 /// Multiplies all numbers in `sums` by `factor`.
 __device__ __forceinline__ void scale(Sums<HalfTile>& sums, float factor) {
   CUDP_UNROLL for (int n = 0; n < HalfTile::kColumnsThread; ++n) {

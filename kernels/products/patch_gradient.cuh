@@ -1,192 +1,219 @@
 #pragma once
-#include "kernels/common/copy_async.cuh"
+#include "kernels/common/loss_exponent.cuh"
 #include "kernels/common/simt.cuh"
+#include "kernels/products/chunk.cuh"
+#include "kernels/products/half_tile.cuh"
 #include "kernels/products/patch_gradient.hpp"
 #include "kernels/products/tiled_product.cuh"
 
 namespace cudp::inline CUDP_SIMT {
 
-/// Tile of the weight gradient of a 3x3 convolution: one block computes kPatchRows x `columns`
-/// numbers, each of its warps 48 x `warp_columns` of them. Every number is summed in the same order
-/// as in the general kernel's tile (TensorTile).
-template <int columns, int warp_columns>
-struct PatchTile : WarpTile<kPatchRows, columns, 48, warp_columns> {
-  // Number of blocks that must fit on a multiprocessor (__launch_bounds__): 384 threads.
-  static constexpr int kBlocks = PatchTile::kThreads <= 192 ? 2 : 1;
+/// Tile of the weight gradient of a 3x3 convolution: a block computes kPatchRows x `columns`
+/// numbers, each of its first nine warps those of one tap. The last warp computes the sums of dy,
+/// the gradient of the bias: its tap's x is 1. 16 products at a time are added to each number, in
+/// the order of the patch's pixels, and a number is at the same position of a fragment in tiles of
+/// either width. So norms and sums, whose tiles differ, see the same bits.
+template <int columns>
+struct PatchTile {
+  static constexpr int kColumns = columns;
+  static constexpr int kThreads = static_cast<int>(kPatchThreads);
+  static constexpr int kRowsThread = kPatchChannels / 8;
+  static constexpr int kColumnsThread = columns / 4;
+  static constexpr int kBlocks = 2;
+
+  static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+  static __device__ __forceinline__ int tap() { return static_cast<int>(threadIdx.x) / kWarp; }
+  static __device__ __forceinline__ bool is_bias() { return tap() == kPatchTaps; }
+  // Input channel and output channel, among those of the tile, of the thread's number (m, n).
+  static __device__ __forceinline__ int channel(int m) { return 8 * m + lane() / 4; }
+  static __device__ __forceinline__ int column(int n) { return n / 2 * 8 + lane() % 4 * 2 + n % 2; }
 };
 
-/// Offsets in shared memory of one output pixel's numbers: of the input x at the upper left kernel
-/// position, and of dy, the gradient of the output.
-struct alignas(8) PatchTerm {
-  int x, dy;
+/// The numbers of a tile that one thread computes: of an example's gradient in float32, or of a sum
+/// as integers (see UnitSums). T: type of the tile.
+template <class T, class Number>
+struct PatchCells {
+  Number cell[T::kRowsThread][T::kColumnsThread];
+
+  /// Calls body(m, n) for all indices of `cell`.
+  template <class Body>
+  static __device__ __forceinline__ void for_each(const Body& body) {
+    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) { body(m, n); }
+    }
+  }
+  __device__ __forceinline__ void clear() {
+    for_each([&](int m, int n) { cell[m][n] = 0; });
+  }
+  /// Calls body(index, number) for every number of the gradient of g. index: index of the number's
+  /// parameter among those of the layer.
+  template <class Body>
+  __device__ __forceinline__ void for_each_place(const WeightGradient& g, const Body& body) const {
+    CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
+      const int column = first_column<T>() + T::column(n);
+      if (column >= g.columns) continue;
+      if (T::is_bias()) {
+        if (blockIdx.x == 0 && T::channel(0) == 0)
+          body(static_cast<std::int64_t>(g.columns) * g.rows + column, cell[0][n]);
+        continue;
+      }
+      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
+        const int row =
+            (static_cast<int>(blockIdx.x) * kPatchChannels + T::channel(m)) * kPatchTaps + T::tap();
+        if (row < g.rows) body(static_cast<std::int64_t>(column) * g.rows + row, cell[m][n]);
+      }
+    }
+  }
 };
 
-/// Double buffer in shared memory for a block that computes a convolution's weight gradient. While
-/// one patch (the rows of x and dy for a few rows of output pixels) is multiplied, the next one is
-/// copied.
+/// A patch in shared memory, from which a block computes its tile of a convolution's weight
+/// gradient.
 template <class T>
-class Patches {
+class Patch {
  public:
-  /// Prepares the double buffer, and computes for each output pixel of a patch the offsets of its
-  /// numbers in the patch's x and dy. They may be read after the next barrier. g: arguments of the
-  /// kernel. memory: shared memory of patch_bytes() bytes, for two patches. terms: shared memory
-  /// for the offsets, kMaxPatchTerms elements.
-  __device__ __forceinline__ Patches(const WeightGradient& g, float* memory, PatchTerm* terms)
-      : g_(g), memory_(memory), terms_(terms) {
+  /// Computes for each product of a patch the offsets of its pixel in x and in dy. g: arguments of
+  /// the kernel. memory: shared memory of patch_bytes() bytes. All threads must synchronise before
+  /// multiply().
+  __device__ __forceinline__ Patch(const WeightGradient& g, Chunk* memory)
+      : g_(g),
+        x_(memory),
+        dy_(memory + kPatchChannels / kChunkChannels * g.patch.x_pixels.n),
+        ones_(dy_ + kGroups * (g.patch.dy_pixels.n + 1)),
+        x_offsets_(reinterpret_cast<std::uint16_t*>(ones_ + 1)),
+        dy_offsets_(x_offsets_ + kMaxPatchTerms) {
     const ConvPatch& p = g.patch;
-    for (int t = thread(); t < p.lines * p.dy.width; t += T::kThreads) {
-      const int y = t / p.dy.width;
-      const int x = t - y * p.dy.width;
-      terms[t] = {(y * p.x_row + x) * p.stride, y * p.dy.row() + x + p.dy.border};
-    }
-    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
-      const int channel = T::row(m) / kPatchTaps;
-      const int tap = T::row(m) - channel * kPatchTaps;
-      row_[m] = channel * p.x_plane + tap / 3 * p.x_row + tap % 3 + p.corner;
-    }
-  }
-
-  /// Starts to copy one patch to buffer `half` (0 or 1): the parts of x and dy of example e for the
-  /// g_.patch.lines output rows from row number `line` on.
-  __device__ __forceinline__ void copy(int half, int e, int line) const {
-    const ConvPatch& p = g_.patch;
-    float* const to = patch(half);
-    const int first = static_cast<int>(blockIdx.x) * kPatchChannels;
-    const int x_first =
-        e * p.x.size() + first * p.x.plane() + (line * p.stride + p.corner) * p.x.row();
-    const float* const x = g_.x.data + x_first;
-    CUDP_UNROLL_BY(1)  // the sums occupy the registers, so no unrolling
-    for (int i = thread(); i < kPatchChannels * p.x_lines.n * p.x_fours.n; i += T::kThreads) {
-      const int row = quotient(i, p.x_fours);
-      const int channel = quotient(row, p.x_lines);
-      const int y = row - channel * p.x_lines.n;
-      const int at = 4 * (i - row * p.x_fours.n);
-      const int to_at = channel * p.x_plane + y * p.x_row + at;
-      const int x_at = channel * p.x.plane() + y * p.x.row() + at;
-      copy_four_async(to + to_at, x + x_at, first + channel < p.x.channels);
-    }
-    const int dy_first =
-        e * p.dy.size() + first_column<T>() * p.dy.plane() + (line + p.dy.border) * p.dy.row();
-    const float* const dy = g_.dy.data + dy_first;
-    CUDP_UNROLL_BY(1)
-    for (int i = thread(); i < T::kColumns * p.dy_fours.n; i += T::kThreads) {
-      const int column = quotient(i, p.dy_fours);
-      const int at = 4 * (i - column * p.dy_fours.n);
-      const int to_at = kPatchChannels * p.x_plane + column * p.dy_plane + at;
-      const int dy_at = column * p.dy.plane() + at;
-      copy_four_async(to + to_at, dy + dy_at, first_column<T>() + column < p.dy.channels);
-    }
-  }
-
-  /// Multiplies x and dy of the patch in buffer `half` (0 or 1) and adds the products to `sums`,
-  /// the gradient of the weights. Adds dy to the column sums, the gradient of the bias.
-  __device__ __forceinline__ void multiply(int half, Sums<T>& sums) const {
-    const ConvPatch& p = g_.patch;
-    const int g = T::lane() / 4;
-    const float* const x = patch(half);
-    const int dy_first = kPatchChannels * p.x_plane + (T::warp_column() + g) * p.dy_plane;
-    const float* const dy = x + dy_first;
     const int terms = p.lines * p.dy.width;
     CUDP_UNROLL_BY(1)
-    for (int k = 0; k < terms; k += 8) {
-      const PatchTerm at[2] = {terms_[k + T::lane() % 4], terms_[k + T::lane() % 4 + 4]};
-      const float* const x_at[2] = {x + at[0].x, x + at[1].x};  // an address below is one addition
-      const float* const dy_at[2] = {dy + at[0].dy, dy + at[1].dy};
-      float a[T::kRowsThread / 2][4];
-      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2) {
-        CUDP_UNROLL for (int i = 0; i < 4; ++i) { a[m / 2][i] = x_at[i / 2][row_[m + i % 2]]; }
-      }
-      const auto load_b = [&](int n, float(&b)[2]) {
-        const int column = 4 * n * p.dy_plane;
-        CUDP_UNROLL for (int i = 0; i < 2; ++i) { b[i] = dy_at[i][column]; }
-      };
-      CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 2) {
-        float b[2];
-        load_b(n, b);
-        CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2) {
-          mma_tf32(&sums.cell[m][n], &sums.cell[m + 1][n], a[m / 2], b);
-        }
-      }
-      if (blockIdx.x != 0 || T::warp_row() != 0) continue;
-      CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 2) {
-        float b[2];
-        load_b(n, b);
-        add_columns(b, &sums.column[n]);
-      }
+    for (int t = thread(); t < kMaxPatchTerms; t += T::kThreads) {
+      const int y = t / p.dy.width;
+      const int x = t - y * p.dy.width;
+      const bool inside = t < terms;
+      x_offsets_[t] = static_cast<std::uint16_t>(inside ? (y * p.x.row() + x) * p.stride : 0);
+      dy_offsets_[t] =
+          static_cast<std::uint16_t>(inside ? y * p.dy.row() + x + p.dy.border : p.dy_pixels.n);
     }
+    if (thread() < kGroups) dy_[(thread() + 1) * (p.dy_pixels.n + 1) - 1] = {};
+    if (thread() == 0) *ones_ = {{0x3c003c00u, 0x3c003c00u, 0x3c003c00u, 0x3c003c00u}};
+  }
+
+  /// Computes this block's tile of the weight gradient of example e. All threads must call it.
+  /// sums: result, the thread's numbers of the tile.
+  __device__ __forceinline__ void multiply(int e, PatchCells<T, float>& sums) const {
+    sums.clear();
+    CUDP_UNROLL_BY(1)
+    for (int line = 0; line < g_.patch.dy.height; line += g_.patch.lines) {
+      __syncthreads();  // the patch before has been multiplied
+      copy(e, line, ScalarLanes::from_bits(exponent(e) << 23));
+      __syncthreads();
+      add(sums);
+    }
+    const float back = ScalarLanes::from_bits((254 - exponent(e)) << 23);
+    sums.for_each([&](int m, int n) { sums.cell[m][n] *= back; });
   }
 
  private:
-  __device__ __forceinline__ float* patch(int half) const {
-    const int at = half * g_.patch.size;
-    return memory_ + at;
+  /// Number of groups of kChunkChannels channels of dy.
+  static constexpr int kGroups = T::kColumns / kChunkChannels;
+
+  /// Returns loss_exponent() of example e. It is computed wherever it is used, because the sums
+  /// leave no register to keep it.
+  __device__ __forceinline__ u32 exponent(int e) const {
+    return loss_exponent(g_.logit_gradients, g_.outputs, e);
   }
   static __device__ __forceinline__ int thread() { return static_cast<int>(threadIdx.x); }
 
+  /// Copies pixels of `groups` groups of kChunkChannels channels, times `scale`, rounded to fp16;
+  /// zeros for those beyond the last channel. from: the first channel's first pixel. plane:
+  /// distance between channels [floats]. channels: number of channels from there on. to, pitch:
+  /// destination, and the distance between groups there [chunks].
+  static __device__ __forceinline__ void copy(const float* from, int plane, int channels,
+                                              int groups, const Divisor& pixels, float scale,
+                                              Chunk* to, int pitch) {
+    CUDP_UNROLL_BY(1)  // the sums occupy the registers
+    for (int i = late(thread()); i < groups * pixels.n; i += T::kThreads) {
+      const int group = quotient(i, pixels);
+      const int pixel = i - group * pixels.n;
+      const int first = group * kChunkChannels;
+      const int to_at = group * pitch + pixel;
+      to[to_at] = load_chunk(from + first * plane + pixel, plane, channels - first, scale);
+    }
+  }
+
+  /// Copies the patch of example e that begins with output row `line`. dy_scale: what dy is
+  /// multiplied by.
+  __device__ __forceinline__ void copy(int e, int line, float dy_scale) const {
+    const ConvPatch& p = g_.patch;
+    const int channel = static_cast<int>(blockIdx.x) * kPatchChannels;
+    const int x_at =
+        e * p.x.size() + channel * p.x.plane() + (line * p.stride + p.corner) * p.x.row();
+    copy(g_.x.data + x_at, p.x.plane(), p.x.channels - channel, kPatchChannels / kChunkChannels,
+         p.x_pixels, 1.0f, x_, p.x_pixels.n);
+    const int column = first_column<T>();
+    const int dy_at = e * p.dy.size() + column * p.dy.plane() + (line + p.dy.border) * p.dy.row();
+    copy(g_.dy.data + dy_at, p.dy.plane(), p.dy.channels - column, kGroups, p.dy_pixels, dy_scale,
+         dy_, p.dy_pixels.n + 1);
+  }
+
+  /// Adds the products of the patch to `sums`.
+  __device__ __forceinline__ void add(PatchCells<T, float>& sums) const {
+    if (T::is_bias() && blockIdx.x != 0) return;
+    const ConvPatch& p = g_.patch;
+    // Lane 8 i + r passes the address of row r of the i-th matrix of 8 x 8 numbers.
+    const auto now = static_cast<unsigned>(late(thread()));
+    const int first = static_cast<int>(now / 8 % 2);
+    const int second = static_cast<int>(now / 16 % 2);
+    const int r = static_cast<int>(now % 8);
+    const int warp = static_cast<int>(now / kWarp);
+    const int tap = warp / 3 * p.x.row() + warp % 3 + p.corner;
+    const int x_pitch = warp == kPatchTaps ? 0 : p.x_pixels.n;  // the bias reads the same ones
+    const int dy_pitch = p.dy_pixels.n + 1;
+    const Chunk* const x = x_pitch != 0 ? x_ + first * x_pitch + tap : ones_;
+    const Chunk* const dy = dy_ + second * dy_pitch;
+    const std::uint16_t* x_offset = x_offsets_ + 8 * second + r;
+    const std::uint16_t* dy_offset = dy_offsets_ + 8 * first + r;
+    const std::uint16_t* const end = x_offset + p.lines * p.dy.width;
+    CUDP_UNROLL_BY(1)
+    for (; x_offset < end; x_offset += kPatchStep, dy_offset += kPatchStep) {
+      const Chunk* const x_at = x + (x_pitch != 0 ? *x_offset : 0);
+      const Chunk* const dy_at = dy + *dy_offset;
+      u32 a[2][4];
+      CUDP_UNROLL for (int m = 0; m < 2; ++m) { ldmatrix_x4_trans(a[m], x_at + 2 * m * x_pitch); }
+      CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 4) {
+        u32 y[4];
+        ldmatrix_x4_trans(y, dy_at + n / 2 * dy_pitch);
+        CUDP_UNROLL for (int i = 0; i < 2; ++i) {
+          const u32 b[2] = {y[2 * i], y[2 * i + 1]};
+          CUDP_UNROLL for (int m = 0; m < 2; ++m) { add_product(sums.cell, m, n / 2 + i, a[m], b); }
+        }
+      }
+    }
+  }
+
   const WeightGradient& g_;
-  float* memory_;
-  const PatchTerm* terms_;
-  int row_[T::kRowsThread];
+  Chunk* x_;
+  Chunk* dy_;
+  Chunk* ones_;
+  std::uint16_t* x_offsets_;
+  std::uint16_t* dy_offsets_;
 };
 
-/// Computes this block's tile of the weight gradients of examples first .. end - 1, except those
-/// for which skip(e) is true. Adds up the products of one example after the other in `sums`, and
-/// calls after(e) when the products of example e are complete. The order in which an example's
-/// products are added does not depend on other examples. While one patch (a few rows of output
-/// pixels) is multiplied, the next one is copied. All threads must call the function. g: arguments
-/// of the kernel. patches: the double buffer, constructed from g. Skip, After: types of the
-/// functions skip() and after().
-template <class T, class Skip, class After>
-__device__ __forceinline__ void add_patches(const WeightGradient& g, Patches<T>& patches, int first,
-                                            int end, const Skip& skip, Sums<T>& sums,
-                                            const After& after) {
-  const auto next_example = [&](int e) {
-    while (e < end && skip(e)) ++e;
-    return e;
-  };
-  int e = next_example(first);
-  if (e < end) patches.copy(0, e, 0);
-  for (int line = 0, half = 0; e < end; half ^= 1) {
-    wait_for_copies();
-    __syncthreads();  // before it, all threads have finished reading the other half
-    const int now = e;
-    line += g.patch.lines;
-    if (line == g.patch.dy.height) {
-      line = 0;
-      e = next_example(e + 1);
-    }
-    if (e < end) patches.copy(half ^ 1, e, line);
-    patches.multiply(half, sums);
-    if (line == 0) after(now);
-  }
-}
-
-/// Computes this block's tile of the weight gradient of example e. All threads must call it. g,
-/// memory, terms: arguments of the constructor of Patches. sums: result, the thread's numbers of
-/// the tile.
-template <class T>
-__device__ __forceinline__ void multiply_patches(const WeightGradient& g, int e, float* memory,
-                                                 PatchTerm* terms, Sums<T>& sums) {
-  sums.clear();
-  Patches<T> patches(g, memory, terms);
-  add_patches<T>(
-      g, patches, e, e + 1, [](int) { return false; }, sums, [](int) {});
-}
-
 // Computes squared norms of gradients. grid: tiles of kPatchRows rows, column tiles, examples.
-// block: T::kThreads. dynamic smem: patch_bytes(). At least 384 threads fit on a multiprocessor
-// (__launch_bounds__).
+// block: T::kThreads. dynamic smem: patch_bytes(). A multiprocessor holds 640 threads.
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     patch_gradient_norm_kernel(WeightGradientNorm a) {
-  CUDP_DYNAMIC_SMEM(float, memory);
-  CUDP_SHARED(PatchTerm, terms, [kMaxPatchTerms]);
+  CUDP_DYNAMIC_SMEM(Chunk, memory);
   CUDP_SHARED(float, partial, [T::kThreads / kWarp]);
   const int e = static_cast<int>(blockIdx.z);
   if (e >= live_examples(a.gradient.batch)) return;
-  Sums<T> sums;
-  multiply_patches(a.gradient, e, memory, terms, sums);
-  store_norm<T>(a, sums, partial);
+  PatchCells<T, float> sums;
+  Patch<T>(a.gradient, memory).multiply(e, sums);
+  float square = 0.0f;
+  sums.for_each_place(a.gradient, [&](std::int64_t, float v) { square += v * v; });
+  square = block_sum(square, partial);
+  const unsigned tile = blockIdx.y * gridDim.x + blockIdx.x;
+  if (threadIdx.x == 0)
+    a.parts[static_cast<std::int64_t>(tile) * a.gradient.batch.capacity + e] = square;
 }
 
 // Adds gradients. grid: tiles of kPatchRows rows, column tiles, groups of examples_per_block
@@ -195,23 +222,27 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     patch_gradient_sum_kernel(WeightGradientSum a) {
-  CUDP_DYNAMIC_SMEM(float, memory);
-  CUDP_SHARED(PatchTerm, terms, [kMaxPatchTerms]);
-  const ExampleGroup group(a);
-  if (group.first >= group.end) return;
-  Sums<T> one;
-  UnitSums<T> units;
-  one.clear();
+  CUDP_DYNAMIC_SMEM(Chunk, memory);
+  if (static_cast<int>(blockIdx.z) >= live_examples(a.gradient.batch)) return;
+  const auto factor = [&](int e) {
+    return a.factors[static_cast<std::int64_t>(e) * a.factor_stride];
+  };
+  PatchCells<T, std::int32_t> units;
   units.clear();
-  Patches<T> patches(a.gradient, memory, terms);
-  add_patches<T>(
-      a.gradient, patches, group.first, group.end,
-      [&](int e) { return group.factor(a, e) == 0.0f; }, one,
-      [&](int e) {
-        add_plain_example<T>(group.factor(a, e) * a.scale->inverse_grid, one, units);
-        one.clear();
-      });
-  store_sum<T>(a, units);
+  const Patch<T> patch(a.gradient, memory);
+  CUDP_UNROLL_BY(1)
+  for (auto e = static_cast<int>(blockIdx.z); e < live_examples(a.gradient.batch);
+       e += static_cast<int>(gridDim.z)) {
+    if (factor(e) == 0.0f) continue;
+    PatchCells<T, float> one;
+    patch.multiply(e, one);
+    const float scale = factor(late(e)) * a.scale->inverse_grid;
+    one.for_each(
+        [&](int m, int n) { units.cell[m][n] += saturated_product(scale, one.cell[m][n]); });
+  }
+  units.for_each_place(a.gradient, [&](std::int64_t at, std::int32_t v) {
+    atomicAdd(a.sum + at, static_cast<FixedPoint>(static_cast<long long>(v)));
+  });
 }
 
 // Writes each example's gradient. grid: tiles of kPatchRows rows, column tiles, examples. block:
@@ -219,13 +250,14 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     patch_gradient_rows_kernel(WeightGradientRows a) {
-  CUDP_DYNAMIC_SMEM(float, memory);
-  CUDP_SHARED(PatchTerm, terms, [kMaxPatchTerms]);
+  CUDP_DYNAMIC_SMEM(Chunk, memory);
   const int e = static_cast<int>(blockIdx.z);
   if (e >= live_examples(a.gradient.batch)) return;
-  Sums<T> sums;
-  multiply_patches(a.gradient, e, memory, terms, sums);
-  store_gradient<T>(a, sums);
+  PatchCells<T, float> sums;
+  Patch<T>(a.gradient, memory).multiply(e, sums);
+  sums.for_each_place(a.gradient, [&](std::int64_t at, float v) {
+    a.gradients[static_cast<std::int64_t>(e) * a.stride + at] = v;
+  });
 }
 
 }  // namespace cudp::inline CUDP_SIMT

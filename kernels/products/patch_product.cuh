@@ -1,14 +1,17 @@
 #pragma once
 #include "kernels/common/copy_async.cuh"
 #include "kernels/common/fixed_point.cuh"
+#include "kernels/common/loss_exponent.cuh"
 #include "kernels/common/simt.cuh"
 #include "kernels/layers/epilogue.cuh"
+#include "kernels/products/chunk.cuh"
+#include "kernels/products/half_tile.cuh"
 #include "kernels/products/patch_product.hpp"
 #include "kernels/products/tile.cuh"
 
 namespace cudp::inline CUDP_SIMT {
 
-// Packs weights. grid.x strides over packed numbers, grid.y is the weight matrix. smem: none.
+// Packs weights. grid.x strides over packed words, grid.y is the weight matrix. smem: none.
 __global__ inline void pack_weights_kernel(PackWeights a) {
   const PackedWeight& p = a.weights[blockIdx.y];
   const float* const weight = a.parameters + p.weight_at;
@@ -17,74 +20,67 @@ __global__ inline void pack_weights_kernel(PackWeights a) {
     for_each_number(packed_floats(p), [&](std::int64_t i) { packed[i] = to_tf32(weight[i]); });
     return;
   }
-  const int steps = p.steps.n;
   const int tile = patch_columns(p.columns);
   const int shift = tile == 64 ? 6 : 5;
   const int end = packed_floats(p);
   const auto threads = static_cast<int>(gridDim.x * blockDim.x);
   for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < end; i += threads) {
-    const int line = i / kStepPitch;
-    const int in_step = i - line * kStepPitch;
-    const int step = line >> shift;
+    const int line = i >> (shift + 3);  // a tap of a step of a tile of columns
+    const int group = i >> (shift + 2) & 1;
+    const int step = line / kPatchTaps;
+    const int tap = line - step * kPatchTaps;
     const int tile_of_columns = quotient(step, p.steps);
-    const int column = (tile_of_columns << shift) + (line & (tile - 1));
-    const int t = (step - tile_of_columns * steps) * kStepTerms + in_step;
-    const bool inside = in_step < kStepTerms && t < p.terms && column < p.columns;
-    packed[i] =
-        inside ? to_tf32(weight[offset(p.weight.line, column) + offset(p.weight.term, t)]) : 0.0f;
+    const int column = (tile_of_columns << shift) + (i >> 2 & (tile - 1));
+    const int channel =
+        ((step - tile_of_columns * p.steps.n) * 2 + group) * kChunkChannels + 2 * (i & 3);
+    const auto at = [&](int c) {
+      const int t = c * kPatchTaps + tap;
+      const bool inside = t < p.terms && column < p.columns;
+      return inside ? weight[offset(p.weight.line, column) + offset(p.weight.term, t)] : 0.0f;
+    };
+    packed[i] = ScalarLanes::from_bits(halves(at(channel), at(channel + 1)));
   }
 }
 
 /// Part of a convolution's output that one block computes: kPatchPixels pixels x `columns`
 /// channels. A warp computes 64 x 32 of these numbers.
 template <int columns>
-struct PixelTile : WarpTile<kPatchPixels, columns, 64, 32> {
+struct PixelTile : WarpTile<kPatchPixels, columns, kWarpPixels, 32> {
   static constexpr int kBlocks = 512 / PixelTile::kThreads;
 };
 
-/// Double buffer in shared memory for a block that computes a part of a convolution. The products
-/// are summed in steps of kStepChannels input channels; while one step's pixels and weights are
-/// multiplied, those of the next step are copied.
+/// A step of a convolution in shared memory, from which a block computes its part of the output:
+/// kStepChannels input channels of the block's pixels, and their weights.
 template <class T>
-class PixelSteps {
+class PixelStep {
  public:
-  /// Prepares the double buffer. Writes to terms[t] the offset of the first pixel of product t, for
-  /// each of the kStepTerms products of a step (a product is one input channel and one position of
-  /// the 3x3 kernel). The offset is in a step's part of x in shared memory [floats]. p: arguments
-  /// of the kernel. live: number of examples that the micro-batch really has (it may be fewer than
-  /// the capacity). memory: shared memory of patch_product_bytes() bytes. terms: shared memory for
-  /// kStepTerms integers. All threads must call the constructor.
-  __device__ __forceinline__ PixelSteps(const PatchProduct& p, int live, float* memory, int* terms)
+  /// p: arguments of the kernel. live: number of examples that the micro-batch really has (it may
+  /// be fewer than the capacity). memory: shared memory of patch_product_bytes() bytes. All threads
+  /// must call the constructor.
+  __device__ __forceinline__ PixelStep(const PatchProduct& p, int live, Chunk* memory)
       : p_(p),
-        memory_(memory),
-        copies_(reinterpret_cast<FourCopy*>(memory + 2 * step_floats(p.patch, T::kColumns))),
-        terms_(terms) {
+        x_(memory),
+        weights_(memory + p.patch.x_chunks()),
+        scales_(reinterpret_cast<float*>(weights_ + kStepChunks * T::kColumns)) {
     const PixelPatch& q = p.patch;
     const int parts = q.parts();
     const int group = static_cast<int>(blockIdx.x) / parts;
     line_ = (static_cast<int>(blockIdx.x) - group * parts) * q.lines;
     first_ = group * q.examples;
     examples_ = live - first_ < q.examples ? live - first_ : q.examples;
-    for (int t = thread(); t < kStepTerms; t += T::kThreads) {
-      const int channel = t / kPatchTaps;
-      const int tap = t - channel * kPatchTaps;
-      terms[t] = channel * q.x_plane + tap / 3 * q.x_row + tap % 3 + q.corner;
+    for (int e = thread(); e < examples_; e += T::kThreads) {
+      const bool scales = p.logit_gradients != nullptr;
+      const u32 exponent = scales ? loss_exponent(p.logit_gradients, p.outputs, first_ + e) : 127;
+      scales_[e] = ScalarLanes::from_bits(exponent << 23);
     }
-    const int left = q.x.plane() - (line_ + q.corner) * q.x.row();  // floats left in a plane
-    for (int i = thread(); i < q.examples * q.x_image.n; i += T::kThreads) {
-      const int example = quotient(i, q.x_image);
-      const int four = i - example * q.x_image.n;
-      const int y = quotient(four, q.x_fours);
-      const int to = (example * (q.lines + 2) + y) * q.x_row + 4 * (four - y * q.x_fours.n);
-      const bool inside = example < examples_ && 4 * four < left;
-      copies_[i] = {to, inside ? example * q.x.size() + 4 * four : -4};
+    // Lane 8 i + r passes the address of row r of the i-th matrix of 8 x 8 numbers.
+    CUDP_UNROLL for (int m = 0; m < kFragments; ++m) {
+      const int row = T::warp_row() + 16 * m + T::lane() % 16;
+      const Pixel at = pixel(row);
+      const int chunk = at.example * q.x_pixels.n + at.y * q.x.row() + at.x + q.corner;
+      const int second = T::lane() / 16 * q.examples * q.x_pixels.n;
+      row_[m] = second + (at.inside ? chunk : q.corner);
     }
-    CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
-      const Pixel at = pixel(m);
-      const int number = (at.example * (q.lines + 2) + at.y) * q.x_row + at.x;
-      row_[m] = at.inside ? number * static_cast<int>(sizeof(float)) : 0;
-    }
-    __syncthreads();
   }
 
   /// Returns whether this block has any example to compute. Blocks beyond the end of the batch have
@@ -94,61 +90,55 @@ class PixelSteps {
     return patch_steps(p_.patch.x.channels * kPatchTaps);
   }
 
-  /// Starts to copy the pixels and weights of step s (kStepChannels input channels) to buffer
-  /// `half` (0 or 1).
-  __device__ __forceinline__ void copy(int half, int s) const {
-    const PixelPatch& q = p_.patch;
-    float* const to = step(half);
-    const int channels = q.x.channels - s * kStepChannels;
-    const int x_first =
-        first_ * q.x.size() + s * kStepChannels * q.x.plane() + (line_ + q.corner) * q.x.row();
-    const float* const x = p_.x + x_first;
-    CUDP_UNROLL_BY(1)
-    for (int i = T::lane(); i < q.examples * q.x_image.n; i += kWarp) {
-      const FourCopy at = copies_[i];
-      CUDP_UNROLL for (int k = 0; k < kStepChannels; k += T::kThreads / kWarp) {
-        const int channel = k + T::warp();
-        const int to_at = channel * q.x_plane + at.to;
-        const int x_at = channel * q.x.plane() + at.from;
-        copy_four_async(to + to_at, x + x_at, at.from >= 0 && channel < channels);
-      }
-    }
-    constexpr int kWeights = T::kColumns * kStepPitch;
+  /// Copies the pixels and weights of step s (kStepChannels input channels). The threads must
+  /// synchronise before and afterwards.
+  __device__ __forceinline__ void copy(int s) const {
+    constexpr int kWeights = kStepChunks * T::kColumns;
     const int tile = static_cast<int>(blockIdx.y) * count() + s;
-    const int weight_first = tile * kWeights + 4 * thread();
-    const int weight_to_first = kStepChannels * q.x_plane + 4 * thread();
-    const float* const weight = p_.packed + weight_first;
-    float* const weight_to = to + weight_to_first;
-    CUDP_UNROLL for (int k = 0; k < kWeights; k += 4 * T::kThreads) {
-      const bool whole = k + 4 * T::kThreads <= kWeights;
-      if (whole || 4 * thread() < kWeights - k) copy_four_async(weight_to + k, weight + k, true);
+    const float* const weights = p_.packed + 4 * kWeights * tile;
+    for (int i = thread(); i < kWeights; i += T::kThreads)
+      copy_four_async(reinterpret_cast<float*>(weights_ + i), weights + 4 * i, true);
+    const PixelPatch& q = p_.patch;
+    const int left = q.x.plane() - (line_ + q.corner) * q.x.row();  // rest of a plane
+    const int channel = s * kStepChannels;
+    const int x_first =
+        first_ * q.x.size() + channel * q.x.plane() + (line_ + q.corner) * q.x.row();
+    const int half = q.examples * q.x_pixels.n;
+    CUDP_UNROLL_BY(1)
+    for (int i = thread(); i < 2 * half; i += T::kThreads) {
+      const int first = i < half ? 0 : kChunkChannels;
+      const int in_half = i < half ? i : i - half;
+      const int example = quotient(in_half, q.x_pixels);
+      const int at = in_half - example * q.x_pixels.n;
+      const bool inside = example < examples_ && at < left;
+      const int from = inside ? example * q.x.size() + first * q.x.plane() + at : 0;
+      const int channels = inside ? q.x.channels - channel - first : 0;
+      x_[i] = load_chunk(p_.x + x_first + from, q.x.plane(), channels,
+                         inside ? scales_[example] : 1.0f);
     }
+    wait_for_copies();
   }
 
-  /// Multiplies the pixels and weights in buffer `half` (0 or 1) and adds the products to `sums`.
-  __device__ __forceinline__ void multiply(int half, Sums<T>& sums) const {
-    const int t = T::lane() % 4;
-    const float* const x = step(half);
-    const int weight_first =
-        kStepChannels * p_.patch.x_plane + (T::warp_column() + T::lane() / 4) * kStepPitch + t;
-    const float* const weight = x + weight_first;
+  /// Multiplies the pixels and weights of the step and adds the products to `sums`.
+  __device__ __forceinline__ void multiply(Sums<T>& sums) const {
+    if (T::warp_row() >= p_.patch.examples * p_.patch.image.n) return;  // no pixel of the warp
+    const int second = T::lane() / 8 % 2;
+    const int column = T::warp_column() + T::lane() / 16 * 8 + T::lane() % 8;
+    const Chunk* weights = weights_ + second * T::kColumns + column;
+    const int row = p_.patch.x.row();
+    const Chunk* x = x_;
     CUDP_UNROLL_BY(1)
-    for (int k = 0; k < kStepTerms; k += 8) {
-      const char* const x_at[2] = {reinterpret_cast<const char*>(x + terms_[k + t]),
-                                   reinterpret_cast<const char*>(x + terms_[k + t + 4])};
-      float b[T::kColumnsThread / 2][2];
-      CUDP_UNROLL for (int n = 0; n < T::kColumnsThread / 2; ++n) {
-        CUDP_UNROLL for (int i = 0; i < 2; ++i) {
-          b[n][i] = weight[8 * n * kStepPitch + k + 4 * i];
-        }
-      }
-      CUDP_UNROLL for (int m = 0; m < T::kRowsThread; m += 2) {
-        float a[4];
-        CUDP_UNROLL for (int i = 0; i < 4; ++i) {
-          a[i] = *reinterpret_cast<const float*>(x_at[i / 2] + row_[m + i % 2]);
-        }
-        CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 2) {
-          mma_tf32(&sums.cell[m][n], &sums.cell[m + 1][n], a, b[n / 2]);
+    for (int y = 0; y < 3; ++y, x += row) {
+      CUDP_UNROLL for (int tap = 0; tap < 3; ++tap, weights += 2 * T::kColumns) {
+        u32 b[2][4];
+        CUDP_UNROLL for (int n = 0; n < 2; ++n) { ldmatrix_x4(b[n], weights + 16 * n); }
+        CUDP_UNROLL for (int m = 0; m < kFragments; ++m) {
+          u32 a[4];
+          ldmatrix_x4(a, x + row_[m] + tap);
+          CUDP_UNROLL for (int n = 0; n < 4; ++n) {
+            const u32 of_column[2] = {b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]};
+            add_product(sums.cell, m, n, a, of_column);
+          }
         }
       }
     }
@@ -166,15 +156,17 @@ class PixelSteps {
     }
     store_finished(p_.epilogue, [&](const auto& finish) {
       CUDP_UNROLL for (int m = 0; m < T::kRowsThread; ++m) {
-        const Pixel at = pixel(m);
+        const Pixel at = pixel(T::row(m));
         if (!at.inside || at.example >= examples_ || line_ + at.y >= out.height) continue;
         const int example = first_ + at.example;
-        const int out_at = example * out.size() + out.at(0, line_ + at.y, at.x);
+        const float back =
+            ScalarLanes::from_bits((254u << 23) - ScalarLanes::bits(scales_[at.example]));
+        float* const to = p_.out + example * out.size() + out.at(0, line_ + at.y, at.x);
         const int y_at = example * of_y.size() + of_y.at(0, line_ + at.y, at.x);
         CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
           const int column = first_column<T>() + T::column(n);
           if (column >= out.channels) continue;
-          p_.out[out_at + column * out.plane()] = finish(sums.cell[m][n] + bias[n], [&] {
+          to[column * out.plane()] = finish(sums.cell[m][n] * back + bias[n], [&] {
             return p_.epilogue.y[y_at + column * of_y.plane()];
           });
         }
@@ -183,31 +175,29 @@ class PixelSteps {
   }
 
  private:
+  static constexpr int kFragments = T::kRowsThread / 2;  // of 16 pixels
+
   /// Output pixel that a row of the block's matrix product stands for: its example, row and column
   /// among the block's pixels, and whether it is inside the output.
   struct Pixel {
     int example, y, x;
     bool inside;
   };
-  __device__ __forceinline__ Pixel pixel(int m) const {
+  __device__ __forceinline__ Pixel pixel(int row) const {
     const PixelPatch& q = p_.patch;
-    const int row = T::row(m);
     const int example = quotient(row, q.image);
     const int in_image = row - example * q.image.n;
     const int y = quotient(in_image, q.line);
     return {example, y, in_image - y * q.line.n, example < q.examples};
   }
-  __device__ __forceinline__ float* step(int half) const {
-    return memory_ + half * step_floats(p_.patch, T::kColumns);
-  }
   static __device__ __forceinline__ int thread() { return static_cast<int>(threadIdx.x); }
 
   const PatchProduct& p_;
-  float* memory_;
-  FourCopy* copies_;
-  const int* terms_;
+  Chunk* x_;
+  Chunk* weights_;
+  float* scales_;
   int line_, first_, examples_;
-  int row_[T::kRowsThread];  // in bytes, so that an address is one addition
+  int row_[kFragments];
 };
 
 // Computes a convolution. grid: groups of examples times parts of an output, column tiles. block:
@@ -215,21 +205,20 @@ class PixelSteps {
 // (__launch_bounds__).
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks) patch_product_kernel(PatchProduct p) {
-  CUDP_DYNAMIC_SMEM(float, memory);
-  CUDP_SHARED(int, terms, [kStepTerms]);
-  const PixelSteps<T> steps(p, live_examples(p.batch), memory, terms);
-  if (!steps.any()) return;
+  CUDP_DYNAMIC_SMEM(Chunk, memory);
+  const PixelStep<T> step(p, live_examples(p.batch), memory);
+  if (!step.any()) return;
   Sums<T> sums;
   sums.clear();
-  const int count = steps.count();
-  steps.copy(0, 0);
-  for (int s = 0, half = 0; s < count; ++s, half ^= 1) {
-    wait_for_copies();
-    __syncthreads();  // before it, all threads have finished reading the other half
-    if (s + 1 < count) steps.copy(half ^ 1, s + 1);
-    steps.multiply(half, sums);
+  const int count = step.count();
+  CUDP_UNROLL_BY(1)
+  for (int s = 0; s < count; ++s) {
+    __syncthreads();  // the step before has been multiplied
+    step.copy(s);
+    __syncthreads();
+    step.multiply(sums);
   }
-  steps.store(sums);
+  step.store(sums);
 }
 
 }  // namespace cudp::inline CUDP_SIMT

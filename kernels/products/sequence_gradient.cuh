@@ -20,18 +20,8 @@ using TensorSequenceTile = HalfTile;
 template <class T>
 inline constexpr int kSequenceSumBlocks = 384 / T::kThreads;
 
-/// Returns v, but hides from the compiler that the result equals v. The compiler then computes
-/// values that depend on the result where they are needed. Otherwise it would compute them before a
-/// loop and keep them in registers.
-__device__ __forceinline__ int late(int v) {
-#ifdef __CUDACC__
-  asm volatile("" : "+r"(v));
-#endif
-  return v;
-}
-
-/// The tile of a layer's weight gradient that this block computes, and the weight matrix (part)
-/// that the tile belongs to.
+/// The tile of a layer's weight gradient that this block computes, and the weight matrix (part) it
+/// belongs to.
 template <class T>
 struct SequenceTile {
   SequencePart part;
@@ -276,7 +266,7 @@ __global__ void __launch_bounds__(T::kThreads, kSequenceSumBlocks<T>)
     Sums<T> one;
     product.multiply(text, next, one);
     add_sequence(a, at, text.factor * inverse_grid, one, units);
-    if (texts % kMaxTextsAtOnce == 0 || next.example >= live) {
+    if (texts % kMaxExamplesAtOnce == 0 || next.example >= live) {
       at.for_each_place(units, [&](std::int64_t i, std::int32_t v) {
         atomicAdd(a.sum + i, static_cast<FixedPoint>(static_cast<long long>(v)));
       });

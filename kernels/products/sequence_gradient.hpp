@@ -97,13 +97,6 @@ struct SequenceGradientNorm {
   Transform transform = {};
 };
 
-/// Largest number of texts whose gradients a block adds up as 32-bit integers before it adds the
-/// results to the sums in memory. A text adds at most kMaxUnits in magnitude to each 32-bit sum,
-/// because saturated_product() clamps. So a sum of 511 texts is at most 511 * 2^22 = 2^31 - 2^22 in
-/// magnitude and fits into 32 bits. A sum of 512 texts may not fit.
-inline constexpr int kMaxTextsAtOnce = 511;
-static_assert(kMaxTextsAtOnce * kMaxUnits <= 0x7fffffff);
-
 /// Adds weighted gradients: sum += sum over examples e of factors[e] G_e, with G_e the gradient of
 /// example e. An example with factor 0 is skipped, and its numbers are not read. The same code
 /// computes G_e here and in SequenceGradientNorm. So the G_e that is added equals, bit for bit, the

@@ -127,18 +127,22 @@ __device__ __forceinline__ void store_norm(const WeightGradientNorm& a, const Su
     a.parts[static_cast<std::int64_t>(which) * a.gradient.batch.capacity + blockIdx.z] = square;
 }
 
-/// Range of examples of the micro-batch, first .. end - 1, whose weight gradients one thread block
-/// adds up.
-struct ExampleGroup {
-  int first, end;
+/// Examples of the micro-batch whose weight gradients one thread block adds up: every stripes-th
+/// one.
+struct Stripe {
+  int count;  ///< number of these examples
 
-  __device__ __forceinline__ explicit ExampleGroup(const WeightGradientSum& a) {
-    const int live = live_examples(a.gradient.batch);
-    first = static_cast<int>(blockIdx.z) * a.examples_per_block;
-    end = first + a.examples_per_block < live ? first + a.examples_per_block : live;
+  __device__ __forceinline__ explicit Stripe(const WeightGradientSum& a) {
+    const int left = live_examples(a.gradient.batch) - static_cast<int>(blockIdx.z);
+    count = left <= 0 ? 0 : (left - 1) / static_cast<int>(gridDim.z) + 1;
   }
-  static __device__ __forceinline__ float factor(const WeightGradientSum& a, int e) {
-    return a.factors[static_cast<std::int64_t>(e) * a.factor_stride];
+  /// Returns the index in the micro-batch of the block's i-th example.
+  static __device__ __forceinline__ int example(int i) {
+    return static_cast<int>(blockIdx.z) + i * static_cast<int>(gridDim.z);
+  }
+  /// Returns the factor of the block's i-th example.
+  static __device__ __forceinline__ float factor(const WeightGradientSum& a, int i) {
+    return a.factors[static_cast<std::int64_t>(example(i)) * a.factor_stride];
   }
 };
 
@@ -254,21 +258,21 @@ __global__ void __launch_bounds__(T::kThreads, T::kNormBlocks)
   store_gradient<T>(a, sums);
 }
 
-/// Function object for multiply_tile(), for the weighted sum of a group's gradients in a dense
+/// Function object for multiply_tile(), for the weighted sum of a stripe's gradients in a dense
 /// layer, where an example's gradient is a single product. Returns the Term (offset and factor) of
-/// the group's t-th example. weighs: whether the factor is the example's clip factor / grid; if
+/// the stripe's t-th example. weighs: whether the factor is the example's clip factor / grid; if
 /// not, it is 1. An example with clip factor 0 gives zeros.
 struct WeighedTerms {
   const WeightGradientSum& a;
-  const ExampleGroup& group;
+  const Stripe& stripe;
   const Axis& axis;
   bool weighs;
   float inverse_grid;
   __device__ __forceinline__ Term operator()(int t) const {
-    if (t >= group.end - group.first) return {-1, 0.0f};
-    const float factor = group.factor(a, group.first + t);
+    if (t >= stripe.count) return {-1, 0.0f};
+    const float factor = stripe.factor(a, t);
     if (factor == 0.0f) return {-1, 0.0f};
-    return {offset(axis, group.first + t), weighs ? factor * inverse_grid : 1.0f};
+    return {offset(axis, stripe.example(t)), weighs ? factor * inverse_grid : 1.0f};
   }
 };
 
@@ -278,15 +282,15 @@ struct WeighedTerms {
 /// beyond its last product give zeros. An example with clip factor 0 gives zeros.
 struct TermsByRounds {
   const WeightGradientSum& a;
-  const ExampleGroup& group;
+  const Stripe& stripe;
   const Axis& axis;
   int round;
   __device__ __forceinline__ Term operator()(int t) const {
     const int terms = a.gradient.terms_per_example;
     const int e = t / round;
     const int term = t - e * round;
-    if (term >= terms || group.factor(a, group.first + e) == 0.0f) return {-1, 0.0f};
-    return {offset(axis, (group.first + e) * terms + term), 1.0f};
+    if (term >= terms || stripe.factor(a, e) == 0.0f) return {-1, 0.0f};
+    return {offset(axis, stripe.example(e) * terms + term), 1.0f};
   }
 };
 
@@ -298,11 +302,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
     weight_gradient_sum_kernel(WeightGradientSum a) {
   CUDP_SHARED(T, tile, );
   const WeightGradient& g = a.gradient;
-  const ExampleGroup group(a);
-  const int first = group.first;
-  if (first >= group.end) return;
-  const int examples = group.end - first;
-  const auto factor_of = [&](int e) { return group.factor(a, first + e); };
+  const Stripe stripe(a);
+  const int examples = stripe.count;
+  if (examples == 0) return;
 
   // A round is a range of indices of the summed dimension, padded to a multiple of T::kTerms. If
   // each number of a gradient is a sum of several products, every example has a round of its own:
@@ -317,7 +319,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
       const float inverse_grid = a.scale->inverse_grid;
       const auto find = [&](const Axis& axis, bool weighs) {
         return WeighedTerms{
-            .a = a, .group = group, .axis = axis, .weighs = weighs, .inverse_grid = inverse_grid};
+            .a = a, .stripe = stripe, .axis = axis, .weighs = weighs, .inverse_grid = inverse_grid};
       };
       UnitSums<T> units;
       units.clear();
@@ -331,7 +333,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
   const int terms = g.terms_per_example;
   const int round = (terms + T::kTerms - 1) / T::kTerms * T::kTerms;
   const auto find = [&](const Axis& axis) {
-    return TermsByRounds{.a = a, .group = group, .axis = axis, .round = round};
+    return TermsByRounds{.a = a, .stripe = stripe, .axis = axis, .round = round};
   };
   Sums<T> one;
   UnitSums<T> units;
@@ -340,7 +342,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kSumBlocks)
   multiply_tile<true>(g.x, g.rows, find(g.x.term), g.dy, g.columns, find(g.dy.term),
                       examples * round, tile, one, [&](int done) {
                         if (done % round != 0) return;
-                        const float factor = factor_of(done / round - 1);
+                        const float factor = stripe.factor(a, done / round - 1);
                         if (factor != 0.0f) add_example<T>(a, factor, one, units);
                         one.clear();
                       });

@@ -1,6 +1,7 @@
 #pragma once
 // Matrix products of convolutions and dense layers over a micro-batch. Elements of the matrices are
 // found through index tables, so no input is unfolded in memory.
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/common/fixed_point.hpp"
@@ -61,9 +62,13 @@ struct WeightGradient {
   std::int32_t columns;
   std::int32_t terms_per_example;
   /// Sizes of the patches (a few rows of output pixels at a time) for the kernels of
-  /// patch_gradient.cuh, which are faster but require that x and dy are rounded to TF32 in memory.
-  /// patch.lines = 0: these kernels are not used.
+  /// patch_gradient.cuh, which are faster. patch.lines = 0: these kernels are not used.
   ConvPatch patch = {};
+  /// [capacity, outputs], derivative of each example's loss by its logits, from which the kernels
+  /// of patch_gradient.cuh choose the power of two that they multiply an example's dy by. Others do
+  /// not read it.
+  const float* logit_gradients = nullptr;
+  std::int32_t outputs = 0;
 };
 
 /// Computes the squared norm of each tile of each example's weight gradient, parts[tile, e]; parts
@@ -81,33 +86,43 @@ struct WeightGradientNorm {
 /// example e. An example with factor 0 is skipped, not multiplied, because it may contain NaN.
 ///
 /// Why no example adds more than its factor allows, even if the terms of its gradient cancel. For
-/// layers with several terms per example, one function (multiply_tile, or add_patches with a patch)
-/// computes G_e as a tile of float32 numbers in registers. The kernel for norms and the kernel for
-/// sums call it with the same data in the same order of terms, and every number is at the same
-/// position of a fragment. So the G_e that is added equals, bit for bit, the G_e whose norm was
-/// computed, however it was rounded. factors[e] multiplies it afterwards in float32, which
+/// layers with several terms per example, one function (multiply_tile, or Patch::multiply) computes
+/// G_e as a tile of float32 numbers in registers. The kernel for norms and the kernel for sums call
+/// it with the same data in the same order of terms, and every number is at the same position of a
+/// fragment. So the G_e that is added equals, bit for bit, the G_e whose norm was computed, however
+/// it was rounded. factors[e] multiplies it afterwards in float32, which
 /// runtime/device/sensitivity.hpp accounts for. TF32 only has to give equal sums for equal
 /// operands. Neither the rounding of the operands (which cancelling terms can magnify by any
-/// factor) nor the order in which tensor cores add matters. Scaling an operand before it is
-/// rounded, or computing the norm in float32, would break this argument.
+/// factor) nor the order in which tensor cores add matters. Scaling an operand by the clip factor
+/// before it is rounded, or computing the norm in float32, would break this argument. (The power of
+/// two by which Patch::multiply scales dy is the same for norm and sum.)
 ///
 /// If an example has one term (dense layers), its norm is computed as that of an outer product,
 /// without forming it. Such layers multiply in float32 here, even if they use TF32 forward and
 /// backward.
 ///
 /// Every number of a weighted gradient is rounded independently to a multiple of scale->grid, and
-/// these multiples are added as integers.
+/// these multiples are added as integers. Of each tile there are `stripes` blocks. A block adds up
+/// every stripes-th example and adds the result to `sum` once. Sums are exact, so they do not
+/// depend on the number of stripes.
 struct WeightGradientSum {
   WeightGradient gradient;
   const float* factors;  ///< factor of example e at e * factor_stride
   std::int32_t factor_stride;
-  std::int32_t examples_per_block;
+  std::int32_t stripes;   ///< see gradient_stripes()
   FixedPoint* sum;        ///< [(rows + 1) columns], added to
   const SumScale* scale;  ///< each added number is rounded to a multiple of scale->grid
   /// Transform of each number G of the gradient before it is added, (G - mean) * inverse
   /// (coordinate-wise clipping). Null pointers: none.
   Transform transform = {};
 };
+
+/// Largest number of examples whose gradients a block adds up as 32-bit integers before it adds
+/// these to the sums in memory. An example adds to each of them at most kMaxUnits in magnitude. So
+/// a sum of 511 examples is at most 511 * 2^22 = 2^31 - 2^22 in magnitude, which fits; one of 512
+/// may not.
+inline constexpr int kMaxExamplesAtOnce = 511;
+static_assert(kMaxExamplesAtOnce * kMaxUnits <= 0x7fffffff);
 
 /// Writes the gradient G_e of each example e to gradients[e], without a clip factor. This is a
 /// kernel of its own, because the kernel that sums gradients needs all registers for its integers.
@@ -121,17 +136,17 @@ struct WeightGradientRows {
 
 /// Returns the launch grid of a kernel for weight gradients: x and y count the tiles along the
 /// gradient's rows and columns, z is `groups`, the number of examples or groups of examples.
-/// by_patches: whether the kernels of patch_gradient.cuh are used, which have tiles of another
-/// size.
-inline Extent gradient_grid(std::int32_t rows, std::int32_t columns, bool by_patches,
+/// patch_width: number of columns of a tile if the kernels of patch_gradient.cuh are used,
+/// otherwise 0.
+inline Extent gradient_grid(std::int32_t rows, std::int32_t columns, int patch_width,
                             unsigned groups) {
-  return by_patches ? Extent{divide_up(rows, kPatchRows),
-                             divide_up(columns, patch_columns(columns)), groups}
-                    : Extent{divide_up(rows, kTileRows), divide_up(columns, tile_columns(columns)),
-                             groups};
+  return patch_width > 0
+             ? Extent{divide_up(rows, kPatchRows), divide_up(columns, patch_width), groups}
+             : Extent{divide_up(rows, kTileRows), divide_up(columns, tile_columns(columns)),
+                      groups};
 }
-inline int gradient_tiles(std::int32_t rows, std::int32_t columns, bool by_patches = false) {
-  const Extent grid = gradient_grid(rows, columns, by_patches, 1);
+inline int gradient_tiles(std::int32_t rows, std::int32_t columns, int patch_width = 0) {
+  const Extent grid = gradient_grid(rows, columns, patch_width, 1);
   return static_cast<int>(grid.x * grid.y);
 }
 
@@ -185,13 +200,12 @@ inline void validate(const WeightGradient& g) {
          "weight gradient: expected rows, columns and terms > 0");
   expect(g.batch.capacity <= 65535, "weight gradient: expected a micro-batch of at most 65535");
   const ConvPatch& p = g.patch;
-  expect(p.lines == 0 || (g.x.as == Precision::tf32 && g.dy.as == Precision::tf32),
-         "weight gradient: expected patches of rounded planes");
   expect(p.lines == 0 || (g.rows == kPatchTaps * p.x.channels && g.columns == p.dy.channels &&
                           g.terms_per_example == p.dy.height * p.dy.width &&
-                          p.dy.height % p.lines == 0 && p.lines * p.dy.width % 8 == 0 &&
-                          p.lines * p.dy.width <= kMaxPatchTerms && p.size > 0),
-         "weight gradient: expected patches of its own planes, in whole steps");
+                          p.dy.height % p.lines == 0 && p.lines * p.dy.width <= kMaxPatchTerms),
+         "weight gradient: expected patches of its own planes");
+  expect(p.lines == 0 || (g.logit_gradients != nullptr && g.outputs > 0),
+         "weight gradient: expected the derivatives by the logits with patches");
 }
 
 inline void validate(const WeightGradientNorm& n) {
@@ -200,17 +214,20 @@ inline void validate(const WeightGradientNorm& n) {
 }
 
 /// Returns the launch shape for the weight gradient g. groups: number of groups of examples.
-/// threads: number of threads per block if the kernels of patch_gradient.cuh are used.
-inline LaunchShape launch_shape(const WeightGradient& g, unsigned groups, unsigned threads) {
-  const bool by_patches = g.patch.lines > 0;
-  return {.grid = gradient_grid(g.rows, g.columns, by_patches, groups),
-          .block = {by_patches ? threads : tile_threads(g.columns)},
-          .shared_bytes = by_patches ? patch_bytes(g.patch) : 0};
+/// patch_width: number of columns of a tile if the kernels of patch_gradient.cuh are used.
+inline LaunchShape launch_shape(const WeightGradient& g, unsigned groups, int patch_width) {
+  if (g.patch.lines == 0)
+    return {.grid = gradient_grid(g.rows, g.columns, 0, groups),
+            .block = {tile_threads(g.columns)},
+            .shared_bytes = 0};
+  return {.grid = gradient_grid(g.rows, g.columns, patch_width, groups),
+          .block = {kPatchThreads},
+          .shared_bytes = patch_bytes(g.patch, patch_width)};
 }
 
 inline LaunchShape launch_shape(const WeightGradientNorm& n) {
   return launch_shape(n.gradient, static_cast<unsigned>(n.gradient.batch.capacity),
-                      kPatchNormThreads);
+                      patch_columns(n.gradient.columns));
 }
 
 inline void validate(const WeightGradientSum& s) {
@@ -219,13 +236,14 @@ inline void validate(const WeightGradientSum& s) {
          "weight gradient sum: expected a sum, factors and a grid");
   expect(s.gradient.patch.lines == 0 || s.transform.mean == nullptr,
          "weight gradient sum: expected no transform with patches");
-  expect(s.examples_per_block > 0, "weight gradient sum: expected examples per block > 0");
+  const int capacity = s.gradient.batch.capacity;
+  expect(s.stripes > 0 && s.stripes <= capacity &&
+             divide_up(capacity, s.stripes) <= unsigned{kMaxExamplesAtOnce},
+         "weight gradient sum: expected a block for each stripe, of not too many examples");
 }
 
 inline LaunchShape launch_shape(const WeightGradientSum& s) {
-  const WeightGradient& g = s.gradient;
-  return launch_shape(g, divide_up(g.batch.capacity, s.examples_per_block),
-                      patch_sum_threads(g.columns));
+  return launch_shape(s.gradient, static_cast<unsigned>(s.stripes), kPatchSumColumns);
 }
 
 inline void validate(const WeightGradientRows& r) {
@@ -237,22 +255,17 @@ inline void validate(const WeightGradientRows& r) {
 
 inline LaunchShape launch_shape(const WeightGradientRows& r) {
   return launch_shape(r.gradient, static_cast<unsigned>(r.gradient.batch.capacity),
-                      patch_sum_threads(r.gradient.columns));
+                      kPatchSumColumns);
 }
 
-/// Largest number of examples whose gradients one block adds up as 32-bit integers.
-inline constexpr int kExampleGroup = 32;
-static_assert(kExampleGroup % kPatchExamples == 0);
-
-/// Returns the number of examples whose gradients one block adds up, a divisor of kExampleGroup. It
-/// is large enough to amortise the start of a block and the additions to memory at its end, and
-/// small enough that small batches still use the whole device. terms_per_example: number of
-/// products that each example adds to a number of the gradient.
-inline int examples_per_block(int terms_per_example) {
-  constexpr int kTerms = 256;
-  int examples = kExampleGroup;
-  while (examples > 1 && examples * terms_per_example > kTerms) examples /= 2;
-  return examples;
+/// Returns the number of blocks among which the examples of WeightGradientSum are divided, for each
+/// tile: as many as the device runs at once, but enough that no block has more than
+/// kMaxExamplesAtOnce examples. tiles: number of tiles of the gradient. capacity: number of
+/// examples. blocks_at_once: number of the kernel's blocks that a multiprocessor holds.
+inline std::int32_t gradient_stripes(int tiles, int capacity, int blocks_at_once,
+                                     const DeviceLimits& limits) {
+  const auto fewest = static_cast<int>(divide_up(capacity, kMaxExamplesAtOnce));
+  return std::clamp(limits.multiprocessors * blocks_at_once / tiles, fewest, capacity);
 }
 
 }  // namespace cudp

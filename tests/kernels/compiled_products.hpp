@@ -30,12 +30,12 @@ CUDP_COMPILED_GRADIENTS(TensorTile<32>);
 CUDP_COMPILED_GRADIENTS(TensorTile<64>);
 extern template __global__ void patch_product_kernel<PixelTile<32>>(PatchProduct);
 extern template __global__ void patch_product_kernel<PixelTile<64>>(PatchProduct);
-extern template __global__ void patch_gradient_norm_kernel<PatchTile<32, 32>>(WeightGradientNorm);
-extern template __global__ void patch_gradient_norm_kernel<PatchTile<64, 64>>(WeightGradientNorm);
-extern template __global__ void patch_gradient_sum_kernel<PatchTile<32, 32>>(WeightGradientSum);
-extern template __global__ void patch_gradient_sum_kernel<PatchTile<64, 32>>(WeightGradientSum);
-extern template __global__ void patch_gradient_rows_kernel<PatchTile<32, 32>>(WeightGradientRows);
-extern template __global__ void patch_gradient_rows_kernel<PatchTile<64, 32>>(WeightGradientRows);
+extern template __global__ void patch_gradient_norm_kernel<PatchTile<32>>(WeightGradientNorm);
+extern template __global__ void patch_gradient_norm_kernel<PatchTile<64>>(WeightGradientNorm);
+extern template __global__ void patch_gradient_sum_kernel<PatchTile<kPatchSumColumns>>(
+    WeightGradientSum);
+extern template __global__ void patch_gradient_rows_kernel<PatchTile<kPatchSumColumns>>(
+    WeightGradientRows);
 
 #undef CUDP_COMPILED_GRADIENTS
 #undef CUDP_COMPILED_PRODUCT

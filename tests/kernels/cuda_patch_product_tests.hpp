@@ -1,11 +1,11 @@
 #pragma once
-// Convolutions from patches of planes, against the kernels that find every number through a table:
-// the same, bit for bit.
+// Convolutions from patches of planes.
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -36,132 +36,249 @@ PixelPatch pixels_of(const PixelCase& c, std::size_t shared_bytes = kPixelCapaci
                      c.columns, shared_bytes);
 }
 
+/// out(i, j) without an epilogue, and the sum of its terms' absolute values.
+struct OutputInDouble {
+  double sum, size;
+};
+
 class CudaPatchProduct : public CudaKernel {
  protected:
   static constexpr int kCapacity = 7;
   static constexpr unsigned kLive = 6;
 
-  /// Both ways to multiply, forward or by weights that are turned round as an input gradient's are.
-  /// Example 1 holds a NaN, as does what fills up the rows of x.
-  void expect_equal(const PixelCase& c, const PixelPatch& q, bool forward) {
-    const Planes out{c.columns, q.height, q.width, c.out_border};
-    std::vector<float> x = images(q.x, kCapacity, kNan, 1);
+  /// Largest derivative of each example's loss by its logits. Its gradient is as large.
+  const std::vector<float> sizes_{0x1p9f, 0.5f, 0x1p-24f, 1.0f, 16.0f, 0x1p-20f, 1.0f};
+
+  /// Numbers that fp16 holds, scaled as an input gradient's if !forward. Example 1 has a NaN, as
+  /// has what fills up the rows of x.
+  std::vector<float> numbers(const PixelPatch& q, bool forward) const {
+    std::vector<float> x = nearest_tf32(images(q.x, kCapacity, kNan, 1));
     const int row = q.x.row();
     for (int i = 0; i < kCapacity * q.x.size(); ++i) {
       const int y = i % q.x.plane() / row;
       const bool inside = y >= q.x.border && y < q.x.border + q.x.height && i % row >= q.x.border &&
                           i % row < q.x.border + q.x.width;
       if (!inside && i % row < q.x.width + 2 * q.x.border) x[i] = 0.0f;
+      if (!forward) x[i] *= sizes_[i / q.x.size()];
     }
     x[q.x.size() + q.x.at(0, 0, 0)] = kNan;
+    return x;
+  }
 
+  static OutputInDouble in_double(const PixelPatch& q, const Planes& out,
+                                  const std::vector<float>& x, const std::vector<float>& weight,
+                                  const std::vector<float>& bias, int e, int j, int y, int i) {
+    OutputInDouble v{0.0, 0.0};
+    const auto add = [&](double term) {
+      v.sum += term;
+      v.size += std::abs(term);
+    };
+    if (!bias.empty()) add(bias[static_cast<std::size_t>(j)]);
+    for (int t = 0; t < kPatchTaps * q.x.channels; ++t) {
+      const int channel = t / kPatchTaps, tap = t % kPatchTaps;
+      const int at =
+          channel * q.x.plane() + (y + q.corner + tap / 3) * q.x.row() + i + q.corner + tap % 3;
+      // Forward [columns, terms]; of an input gradient [channels, columns, taps], turned round.
+      const int weight_at = !bias.empty() ? j * kPatchTaps * q.x.channels + t
+                                          : (channel * out.channels + j) * kPatchTaps + 8 - tap;
+      add(static_cast<double>(x[static_cast<std::size_t>(e * q.x.size() + at)]) *
+          weight[static_cast<std::size_t>(weight_at)]);
+    }
+    return v;
+  }
+
+  std::vector<float> multiply(const PixelCase& c, const PixelPatch& q, bool forward,
+                              const std::vector<float>& x, const std::vector<float>& weight,
+                              const std::vector<float>& bias) {
+    return multiply(c, q, forward, x, weight, bias, Epilogue(), Planes(), sizes_);
+  }
+  std::vector<float> multiply(const PixelCase& c, const PixelPatch& q, bool forward,
+                              const std::vector<float>& x, const std::vector<float>& weight,
+                              const std::vector<float>& bias, const Epilogue& epilogue,
+                              const Planes& of_y, const std::vector<float>& sizes) {
+    const Planes out{c.columns, q.height, q.width, c.out_border};
     const int terms = kPatchTaps * c.channels;
-    std::vector<std::int32_t> corners, taps, turned, pixels;
-    for (int i = 0; i < q.height * q.width; ++i) {
-      corners.push_back((i / q.width + q.corner) * row + i % q.width + q.corner);
-      pixels.push_back(out.at(0, i / q.width, i % q.width));
-    }
-    for (int t = 0; t < terms; ++t) {
-      taps.push_back(t / 9 * q.x.plane() + t % 9 / 3 * row + t % 3);
-      turned.push_back(t / 9 * 9 * c.columns + 8 - t % 9);
-    }
-    const auto n = static_cast<std::int32_t>(pixels.size());
-    const float* const weight = device(normals(static_cast<std::size_t>(terms) * c.columns, 2));
-    const float* const bias =
-        forward ? device(normals(static_cast<std::size_t>(c.columns), 3)) : nullptr;
-    const auto cells = std::size_t{kCapacity} * out.size();
-    const std::vector<float> untouched(cells, kLoud);
-
-    device::Product p{};
-    p.batch = batch(0, kCapacity, kLive);
-    p.a = {.data = device(nearest_tf32(x)),
-           .line = {device(corners), n, q.x.size(), 0},
-           .term = {device(taps), 0, 0, 0},
-           .along_terms = false,
-           .as = Precision::tf32};
-    p.b = forward ? Factor{weight, {nullptr, 0, 0, terms}, {}, true}
-                  : Factor{weight, {nullptr, 0, 0, 9}, {device(turned), 0, 0, 0}, true};
-    p.bias = bias;
-    p.out_row = {device(pixels), n, out.size(), 0};
-    p.out_column = {nullptr, 0, 0, out.plane()};
-    p.rows_per_example = n;
-    p.terms = terms;
-    p.columns = c.columns;
+    std::vector<std::int32_t> turned;
+    for (int t = 0; t < terms; ++t) turned.push_back(t / 9 * 9 * c.columns + 8 - t % 9);
     const auto packed = static_cast<std::size_t>(packed_floats(terms, c.columns));
     // Behind another weight, which is not packed.
-    const PackedWeight one{.weight = {nullptr, p.b.line, p.b.term, p.b.along_terms},
-                           .weight_at = 0,
-                           .terms = terms,
-                           .columns = c.columns,
-                           .packed_at = 4,
-                           .steps = AnyDivisor(patch_steps(terms))};
+    Factor of{nullptr, {nullptr, 0, 0, terms}, {}, true};
+    if (!forward) of = {nullptr, {nullptr, 0, 0, 9}, {device(turned), 0, 0, 0}, true};
+    PackedWeight one{};
+    one.weight = of;
+    one.terms = terms;
+    one.columns = c.columns;
+    one.packed_at = 4;
+    one.steps = AnyDivisor(patch_steps(terms));
     const PackWeights pack{.weights = device(std::vector<PackedWeight>{one}),
                            .count = 1,
                            .max_floats = static_cast<std::int32_t>(packed),
-                           .parameters = p.b.data,
+                           .parameters = device(weight),
                            .packed = device(std::vector<float>(packed + 4, kLoud))};
     run(pack_weights_kernel, pack);
     EXPECT_EQ(host(pack.packed, 4), std::vector<float>(4, kLoud));
+    std::vector<float> logits;  // the largest one is the first or the second
+    for (const float size : sizes) {
+      const bool is_first = logits.size() % 4 == 0;
+      logits.push_back(is_first ? -size : 0.25f * size);
+      logits.push_back(is_first ? 0.25f * size : size);
+    }
+    const auto cells = static_cast<std::size_t>(kCapacity * out.size());
+    const PatchProduct a{.batch = batch(0, kCapacity, kLive),
+                         .patch = q,
+                         .x = device(x),
+                         .packed = pack.packed + 4,
+                         .bias = forward ? device(bias) : nullptr,
+                         .out = device(std::vector<float>(cells, kLoud)),
+                         .out_planes = out,
+                         .epilogue = epilogue,
+                         .y_planes = of_y,
+                         .logit_gradients = forward ? nullptr : device(logits),
+                         .outputs = forward ? 0 : 2};
     const auto kernel =
         c.columns <= 32 ? patch_product_kernel<PixelTile<32>> : patch_product_kernel<PixelTile<64>>;
-    allow_shared(kernel, kPixelCapacity + 1024);  // it has static shared memory too
-    const auto bits = [&](const float* at) {
-      std::vector<std::uint32_t> v;
-      for (const float f : host(at, cells))
-        v.push_back(std::isnan(f) ? ~0u : std::bit_cast<std::uint32_t>(f));
-      return v;
-    };
-    // As they are, and as an activation's layer beside it would have them.
-    const Planes of_y{c.columns, q.height, q.width, 1 - c.out_border % 2};
-    const float* const y = device(images(of_y, kCapacity, 0.0f, 5));
-    std::vector<std::int32_t> y_pixels;
-    y_pixels.reserve(static_cast<std::size_t>(q.height) * q.width);
-    for (int i = 0; i < q.height * q.width; ++i)
-      y_pixels.push_back(of_y.at(0, i / q.width, i % q.width));
-    p.y_row = {device(y_pixels), n, of_y.size(), 0};
-    p.y_column = {nullptr, 0, 0, of_y.plane()};
-    const Epilogue epilogues[] = {
-        {},
-        {.kind = Epilogue::Kind::value, .function = {.kind = Activation::tanh}},
-        {.kind = Epilogue::Kind::derivative, .function = {.kind = Activation::relu}, .y = y},
-        {.stored_as = Precision::tf32}};
-    for (const Epilogue& epilogue : epilogues) {
-      p.epilogue = epilogue;
-      p.out = device(untouched);
-      launch(kTensorKernels.product[0], p,
-             {.grid = {divide_up(kCapacity * n, kTileRows), divide_up(c.columns, 16)},
-              .block = {tile_threads(16)},
-              .shared_bytes = 0});
-      const PatchProduct patched{.batch = p.batch,
-                                 .patch = q,
-                                 .x = p.a.data,
-                                 .packed = pack.packed + 4,
-                                 .bias = bias,
-                                 .out = device(untouched),
-                                 .out_planes = out,
-                                 .epilogue = epilogue,
-                                 .y_planes = of_y};
-      run(kernel, patched);
-      const std::vector<std::uint32_t> got = bits(patched.out);
-      EXPECT_EQ(got, bits(p.out));
-      EXPECT_EQ(got[cells - 1], std::bit_cast<std::uint32_t>(kLoud)) << "an example that is not";
-    }
+    allow_shared(kernel, kPixelCapacity);
+    run(kernel, a);
+    return host(a.out, cells);
+  }
+  static std::vector<std::uint32_t> bits_of(const std::vector<float>& v) {
+    std::vector<std::uint32_t> bits;
+    for (const float f : v) bits.push_back(std::isnan(f) ? ~0u : std::bit_cast<std::uint32_t>(f));
+    return bits;
+  }
+  static std::vector<float> weights(const PixelCase& c) {
+    return nearest_tf32(normals(static_cast<std::size_t>(kPatchTaps * c.channels * c.columns), 2));
+  }
+  static std::vector<float> biases(const PixelCase& c, bool forward) {
+    return forward ? normals(static_cast<std::size_t>(c.columns), 3) : std::vector<float>{};
   }
 };
 
-TEST_F(CudaPatchProduct, IsTheProductThatTablesGive) {
+/// Forward, and by weights that are turned round as an input gradient's are. Operands are numbers
+/// that fp16 holds, so an output's error is that of float32 sums. It has the same bits however many
+/// pixels a block computes.
+TEST_F(CudaPatchProduct, IsTheConvolutionOfEachExample) {
   for (const PixelCase& c : kPixelCases)
-    for (const bool forward : {true, false})
-      for (const std::size_t bytes : {kPixelCapacity, kPixelCapacity * 4 / 5}) {
+    for (const bool forward : {true, false}) {
+      std::vector<std::uint32_t> before;
+      for (const std::size_t bytes : {kPixelCapacity, kPixelCapacity / 2}) {
         const PixelPatch q = pixels_of(c, bytes);
         SCOPED_TRACE(std::to_string(c.channels) + " channels, " + std::to_string(q.lines) +
                      " lines of " + std::to_string(q.examples) + (forward ? ", forward" : ""));
         ASSERT_GT(q.lines, 0);
-        expect_equal(c, q, forward);
+        const std::vector<float> x = numbers(q, forward);
+        const std::vector<float> weight = weights(c);
+        const std::vector<float> bias = biases(c, forward);
+        const std::vector<float> got = multiply(c, q, forward, x, weight, bias);
+        if (before.empty()) {
+          before = bits_of(got);
+          const PixelPatch fewer = spread(q, 1, c.columns, 1000);
+          EXPECT_EQ(bits_of(multiply(c, fewer, forward, x, weight, bias)), before);
+        }
+        EXPECT_EQ(bits_of(got), before);
+        const Planes out{c.columns, q.height, q.width, c.out_border};
+        std::vector<bool> written(got.size());
+        for (int e = 0; e < static_cast<int>(kLive); ++e)
+          for (int j = 0; j < c.columns; ++j)
+            for (int y = 0; y < q.height; ++y)
+              for (int i = 0; i < q.width; ++i) {
+                const auto at = static_cast<std::size_t>(e * out.size() + out.at(j, y, i));
+                written[at] = true;
+                const OutputInDouble want = in_double(q, out, x, weight, bias, e, j, y, i);
+                if (std::isnan(want.sum))
+                  ASSERT_TRUE(std::isnan(got[at]));
+                else
+                  expect_near(got[at], want.sum, want.size, static_cast<int>(at));
+              }
+        for (std::size_t i = 0; i < got.size(); ++i)
+          if (!written[i]) ASSERT_EQ(got[i], kLoud) << "written outside, at " << i;
       }
+    }
 }
 
-TEST(PixelPatch, TakesWhatCanBeCopiedAndFits) {
+/// As an activation's layer beside it would have the numbers.
+TEST_F(CudaPatchProduct, AppliesTheEpilogue) {
+  for (const PixelCase& c : kPixelCases) {
+    const PixelPatch q = pixels_of(c);
+    const std::vector<float> x = numbers(q, false);
+    const std::vector<float> weight = weights(c);
+    const Planes out{c.columns, q.height, q.width, c.out_border};
+    const Planes of_y{c.columns, q.height, q.width, 1 - c.out_border % 2};
+    const std::vector<float> y = images(of_y, kCapacity, 0.0f, 5);
+    const std::vector<float> plain = multiply(c, q, false, x, weight, {});
+    const auto with = [&](const Epilogue& e) {
+      return multiply(c, q, false, x, weight, {}, e, of_y, sizes_);
+    };
+    Epilogue epilogue;
+    epilogue.stored_as = Precision::tf32;
+    const std::vector<float> rounded = with(epilogue);
+    epilogue = Epilogue();
+    epilogue.kind = Epilogue::Kind::value;
+    epilogue.function.kind = Activation::tanh;
+    const std::vector<float> tanh = with(epilogue);
+    epilogue.kind = Epilogue::Kind::derivative;
+    epilogue.function.kind = Activation::relu;
+    epilogue.y = device(y);
+    const std::vector<float> relu = with(epilogue);
+    for (int e = 0; e < static_cast<int>(kLive); ++e)
+      for (int j = 0; j < c.columns; ++j)
+        for (int i = 0; i < q.height * q.width; ++i) {
+          const auto at =
+              static_cast<std::size_t>(e * out.size() + out.at(j, i / q.width, i % q.width));
+          const float v = plain[at];
+          if (std::isnan(v)) continue;
+          const float of =
+              y[static_cast<std::size_t>(e * of_y.size() + of_y.at(j, i / q.width, i % q.width))];
+          ASSERT_NEAR(tanh[at], std::tanh(v), 1e-6);
+          ASSERT_EQ(relu[at], of > 0.0f ? v : 0.0f);
+          ASSERT_EQ(rounded[at], nearest_tf32(v));
+        }
+  }
+}
+
+/// An example's bits depend neither on its place in the micro-batch nor on its neighbours.
+TEST_F(CudaPatchProduct, AnExampleAloneDecides) {
+  for (const PixelCase& c : kPixelCases)
+    for (const bool forward : {true, false}) {
+      const PixelPatch q = pixels_of(c);
+      std::vector<float> x = numbers(q, forward);
+      const auto before = bits_of(multiply(c, q, forward, x, weights(c), biases(c, forward)));
+      std::vector<float> sizes = sizes_;
+      std::swap_ranges(x.begin(), x.begin() + q.x.size(), x.begin() + 3 * q.x.size());
+      std::swap(sizes[0], sizes[3]);
+      const auto after = bits_of(
+          multiply(c, q, forward, x, weights(c), biases(c, forward), Epilogue(), Planes(), sizes));
+      const auto d = static_cast<std::ptrdiff_t>(before.size() / kCapacity);
+      for (const auto& [from, to] : {std::pair{0, 3}, {3, 0}, {2, 2}})
+        EXPECT_TRUE(std::equal(before.begin() + from * d, before.begin() + (from + 1) * d,
+                               after.begin() + to * d))
+            << from;
+    }
+}
+
+/// Of fp16 operands a number may be too large. Then the outputs that read it are not finite, and
+/// other examples' are what they were.
+TEST_F(CudaPatchProduct, WhatFp16DoesNotHoldIsNotFinite) {
+  const PixelCase& c = kPixelCases[0];
+  const PixelPatch q = pixels_of(c);
+  for (const bool forward : {true, false}) {
+    std::vector<float> x = numbers(q, forward);
+    const std::vector<float> before = multiply(c, q, forward, x, weights(c), biases(c, forward));
+    const Planes out{c.columns, q.height, q.width, c.out_border};
+    const auto at = [&](int e) {
+      return static_cast<std::size_t>(e * out.size() + out.at(3, 4, 4));
+    };
+    x[q.x.at(3, 4, 4)] = forward ? 66'000.0f : sizes_[0] * 2'050;
+    x[2 * q.x.size() + q.x.at(3, 4, 4)] = forward ? 65'000.0f : sizes_[2] * 1'500;
+    const std::vector<float> after = multiply(c, q, forward, x, weights(c), biases(c, forward));
+    EXPECT_FALSE(std::isfinite(after[at(0)]));
+    EXPECT_TRUE(std::isfinite(after[at(2)]));
+    const auto third = static_cast<std::size_t>(3 * out.size());
+    EXPECT_TRUE(std::equal(&after[third], &after[third] + out.size(), &before[third]));
+  }
+}
+
+TEST(PixelPatch, TakesWhatFits) {
   const auto lines = [](const PixelCase& c, std::size_t bytes = kPixelCapacity) {
     const PixelPatch q = pixels_of(c, bytes);
     return std::pair{q.lines, q.lines > 0 ? q.examples : 0};
@@ -171,31 +288,39 @@ TEST(PixelPatch, TakesWhatCanBeCopiedAndFits) {
   EXPECT_EQ(lines({64, 16, 16, 64, 1, 0, 1}), Lines(16, 1));
   EXPECT_EQ(lines({64, 8, 8, 128, 1, 0, 1}), Lines(8, 4));
   EXPECT_EQ(lines({64, 28, 28, 64, 1, 0, 1}), Lines(9, 1)) << "not a divisor of 28";
-  EXPECT_EQ(lines({64, 8, 8, 128, 1, 0, 1}, 60000).second, 2) << "less memory, fewer examples";
-  EXPECT_EQ(lines({64, 8, 8, 128, 1, 0, 1}, 40000), Lines(0, 0)) << "not even the weights";
-  EXPECT_EQ(lines({64, 8, 10, 64, 0, 0, 0}), Lines(0, 0)) << "rows of 10 and no border";
+  EXPECT_EQ(lines({64, 8, 8, 128, 1, 0, 1}, 30000).second, 3) << "less memory, fewer examples";
+  EXPECT_EQ(lines({64, 8, 8, 128, 1, 0, 1}, 18000), Lines(0, 0)) << "not even the weights";
   EXPECT_EQ(lines({64, 8, 8, 64, 1, -1, 1}), Lines(0, 0)) << "taps outside";
 }
 
-/// Lane 4 g + t reads term t of pixel g: what lies in one bank must be the same number.
-TEST(PixelPatch, FragmentsMeetNoBankTwice) {
+/// A small batch is divided among more blocks.
+TEST(PixelPatch, SpreadsOverTheDevice) {
+  const auto spread_to = [](const PixelCase& c, int capacity) {
+    const PixelPatch q = spread(pixels_of(c), capacity, c.columns, 264);
+    return std::pair{q.lines, q.examples};
+  };
+  using Lines = std::pair<std::int32_t, std::int32_t>;
+  EXPECT_EQ(spread_to({64, 8, 8, 128, 1, 0, 1}, 2612), Lines(8, 4));
+  EXPECT_EQ(spread_to({64, 8, 8, 128, 1, 0, 1}, 448), Lines(8, 2));
+  EXPECT_EQ(spread_to({64, 8, 8, 128, 1, 0, 1}, 10), Lines(8, 1)) << "the pixels of a warp";
+  EXPECT_EQ(spread_to({64, 16, 16, 64, 1, 0, 1}, 448), Lines(16, 1));
+  EXPECT_EQ(spread_to({64, 16, 16, 64, 1, 0, 1}, 160), Lines(8, 1));
+  EXPECT_EQ(spread_to({64, 28, 28, 64, 1, 0, 1}, 1), Lines(2, 1));
+  EXPECT_EQ(spread_to({64, 3, 200, 64, 1, 0, 1}, 1), Lines(1, 1));
+}
+
+/// The eight rows that ldmatrix reads at once are chunks of 16 bytes in different banks.
+TEST(PixelPatch, MatricesMeetNoBankTwice) {
   for (const int width : {8, 16, 32}) {
     const PixelPatch q = pixels_of({32, width, width, 64, 1, 0, 1});
-    ASSERT_GT(q.lines, 0);
-    const auto conflicts = [](const std::set<int>& numbers) {
-      std::set<int> banks;
-      for (const int n : numbers) banks.insert(n % 32);
-      return numbers.size() - banks.size();
-    };
-    for (int k = 0; k < kStepTerms; k += 4) {
-      std::set<int> a, b;
-      for (int g = 0; g < 8; ++g)
-        for (int t = k; t < k + 4; ++t) {
-          a.insert(t / 9 * q.x_plane + t % 9 / 3 * q.x_row + t % 3 + g);
-          b.insert(g * kStepPitch + t);
-        }
-      EXPECT_EQ(conflicts(a), 0u) << width << ", term " << k;
-      EXPECT_EQ(conflicts(b), 0u) << width << ", term " << k;
+    for (int i = 0; i < kPatchPixels; i += 8) {
+      std::set<int> x;
+      for (int r = i; r < i + 8; ++r) {
+        const int in_image = r % q.image.n;
+        x.insert((r / q.image.n * q.x_pixels.n + in_image / width * q.x.row() + in_image % width) %
+                 8);
+      }
+      EXPECT_EQ(x.size(), 8u) << width << ", pixel " << i;
     }
   }
 }

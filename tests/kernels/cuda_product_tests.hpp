@@ -215,11 +215,11 @@ TEST_P(CudaProduct, ProductThroughTablesAndStrides) {
 struct GradientCase {
   int rows, columns, positions, capacity;
   unsigned count;
-  int examples_per_block;
+  int stripes;
 };
-const GradientCase kGradientCases[] = {{1, 1, 1, 1, 1, 1},      {70, 5, 9, 3, 2, 1},
-                                       {20, 33, 1, 40, 37, 32}, {64, 64, 3, 6, 6, 2},
-                                       {3, 20, 5, 4, 0, 4},     {130, 16, 17, 5, 100, 1}};
+const GradientCase kGradientCases[] = {{1, 1, 1, 1, 1, 1},     {70, 5, 9, 3, 2, 3},
+                                       {20, 33, 1, 40, 37, 2}, {64, 64, 3, 6, 6, 4},
+                                       {3, 20, 5, 4, 0, 1},    {130, 16, 17, 5, 100, 5}};
 
 WeightGradient gradient_of(const GradientCase& c, const Batch& batch, const float* x,
                            const float* dy) {
@@ -294,11 +294,18 @@ TEST_P(CudaProduct, WeightGradientSumsSkipWhatIsClippedAway) {
     a.gradient = gradient_of(c, batch(0, c.capacity, c.count), device(x), device(dy));
     a.factors = device(factors) + 1;
     a.factor_stride = 2;
-    a.examples_per_block = c.examples_per_block;
+    a.stripes = c.stripes;
     a.scale = device_scale(1.0f, static_cast<double>(kGrid));
     a.sum = device(std::vector<FixedPoint>(d, FixedPoint{7} << 14));
     run_tiled(kernels().sum, a, c.columns);
     const std::vector<FixedPoint> sum = host(a.sum, d);
+    for (const int stripes : {1, c.capacity}) {
+      WeightGradientSum b = a;
+      b.stripes = stripes;
+      b.sum = device(std::vector<FixedPoint>(d, FixedPoint{7} << 14));
+      run_tiled(kernels().sum, b, c.columns);
+      EXPECT_EQ(host(b.sum, d), sum) << stripes << " stripes";
+    }
     std::vector<double> want(d, 7.0);
     std::vector<double> scale(d, 1.0);
     for (int e = 0; e < std::min<int>(c.capacity, static_cast<int>(c.count)); ++e) {
@@ -334,11 +341,22 @@ TEST_P(CudaProduct, WeightGradientSumsSkipWhatIsClippedAway) {
   }
 }
 
+/// As many blocks as run at once, but not more than there are examples, and none with more examples
+/// than 32 bits hold.
+TEST(GradientStripes, FollowFromTheDevice) {
+  const DeviceLimits limits{.multiprocessors = 132};
+  EXPECT_EQ(gradient_stripes(1, 2612, 4, limits), 528) << "cifar-cnn's first convolution";
+  EXPECT_EQ(gradient_stripes(16, 2612, 2, limits), 16);
+  EXPECT_EQ(gradient_stripes(1, 448, 4, limits), 448);
+  EXPECT_EQ(gradient_stripes(4096, 2612, 2, limits), 6) << "511 examples each";
+  EXPECT_EQ(gradient_stripes(4096, 1, 2, limits), 1);
+}
+
 /// Sensitivity rests on this (see WeightGradientSum): what is added is the gradient that the norm
 /// was taken of, also where its terms cancel and their rounding is as large as itself.
 TEST_P(CudaProduct, WeighsTheGradientThatTheNormSaw) {
-  const GradientCase c{30, 5, 50, 6, 6, 6};
-  std::vector<float> x = normals(static_cast<std::size_t>(c.capacity) * c.positions * c.rows, 1);
+  const GradientCase c{30, 5, 50, 6, 6, 1};
+  std::vector<float> x = normals(static_cast<std::size_t>(c.capacity * c.positions * c.rows), 1);
   std::vector<float> dy =
       normals(static_cast<std::size_t>(c.capacity) * c.positions * c.columns, 2);
   for (int e = 0; e < c.capacity; ++e)
@@ -372,7 +390,7 @@ TEST_P(CudaProduct, WeighsTheGradientThatTheNormSaw) {
   sum.gradient = g;
   sum.factors = device(factors);
   sum.factor_stride = 1;
-  sum.examples_per_block = c.examples_per_block;
+  sum.stripes = c.stripes;
   sum.sum = device(std::vector<FixedPoint>(d, 0));
   sum.scale = device_scale(1.0f, static_cast<double>(grid));
   run_tiled(kernels().sum, sum, c.columns);
@@ -479,7 +497,7 @@ class CudaCancelling : public CudaProduct {
     a.gradient = g;
     a.factors = device(std::vector<float>{factor});
     a.factor_stride = 1;
-    a.examples_per_block = 1;
+    a.stripes = 1;
     a.sum = device(std::vector<FixedPoint>(d, 0));
     a.scale = device_scale(1.0f, static_cast<double>(grid));
     run_tiled(k.sum, a, g.columns);

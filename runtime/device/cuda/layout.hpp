@@ -20,10 +20,7 @@ struct CudaLayout {
 
   /// Returns the granularity of micro-batches: the number of examples of a micro-batch must be a
   /// multiple of it.
-  int example_group() const {
-    static_assert(kSlab % kExampleGroup == 0);
-    return storage.uses_blas ? kSlab : kExampleGroup;
-  }
+  int example_group() const { return storage.uses_blas ? kSlab : 32; }
   /// Returns the number of floats of device memory that each example of a micro-batch needs.
   /// groups: number of layers with trained parameters. outputs: number of logits.
   std::int64_t floats_per_example(int groups, int outputs) const {

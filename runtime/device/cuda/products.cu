@@ -30,6 +30,9 @@ const ProductKernels& product_kernels() {
                {weight_gradient_sum_kernel<TensorTile<16>>,
                 weight_gradient_sum_kernel<TensorTile<32>>,
                 weight_gradient_sum_kernel<TensorTile<64>>}}},
+      .sum_blocks =
+          {{{FloatTile<16>::kSumBlocks, FloatTile<32>::kSumBlocks, FloatTile<64>::kSumBlocks},
+            {TensorTile<16>::kSumBlocks, TensorTile<32>::kSumBlocks, TensorTile<64>::kSumBlocks}}},
       .rows = {{{weight_gradient_rows_kernel<FloatTile<16>>,
                  weight_gradient_rows_kernel<FloatTile<32>>,
                  weight_gradient_rows_kernel<FloatTile<64>>},
@@ -38,12 +41,10 @@ const ProductKernels& product_kernels() {
                  weight_gradient_rows_kernel<TensorTile<64>>}}},
       .pack = pack_weights_kernel,
       .patch_product = {patch_product_kernel<PixelTile<32>>, patch_product_kernel<PixelTile<64>>},
-      .patch_norm = {patch_gradient_norm_kernel<PatchTile<32, 32>>,
-                     patch_gradient_norm_kernel<PatchTile<64, 64>>},
-      .patch_sum = {patch_gradient_sum_kernel<PatchTile<32, 32>>,
-                    patch_gradient_sum_kernel<PatchTile<64, 32>>},
-      .patch_rows = {patch_gradient_rows_kernel<PatchTile<32, 32>>,
-                     patch_gradient_rows_kernel<PatchTile<64, 32>>}};
+      .patch_norm = {patch_gradient_norm_kernel<PatchTile<32>>,
+                     patch_gradient_norm_kernel<PatchTile<64>>},
+      .patch_sum = patch_gradient_sum_kernel<PatchTile<kPatchSumColumns>>,
+      .patch_rows = patch_gradient_rows_kernel<PatchTile<kPatchSumColumns>>};
   return kernels;
 }
 
@@ -75,8 +76,8 @@ CudaProducts::CudaProducts(Gpu& gpu, const CudaStorage& storage)
     gpu.allow_shared(patch_product(p.columns), shared);
   for (const GradientPlan& g : storage.patched_gradients) {
     gpu.allow_shared(patch_norm(g), shared);
-    gpu.allow_shared(patch_sum(g), shared);
-    gpu.allow_shared(patch_rows(g), shared);
+    gpu.allow_shared(kernels_.patch_sum, shared);
+    gpu.allow_shared(kernels_.patch_rows, shared);
   }
 }
 
@@ -111,27 +112,31 @@ device::Product CudaProducts::product(const Batch& batch, const ProductPlan& p, 
 void CudaProducts::multiply(const char* name, const Batch& batch, const ProductPlan& p,
                             Precision precision, const float* a, const float* weight,
                             const float* bias, float* out, const Epilogue& epilogue,
-                            const Planes& out_planes, const Planes& y_planes) {
+                            const Planes& out_planes, const Planes& y_planes,
+                            const float* logit_gradients, std::int32_t outputs) {
   device::Product args = product(batch, p, a, weight, bias, out, epilogue);
   if (precision == Precision::tf32 && p.rounded_at >= 0 && weights_.size() > 0) {
     args.b.data = packed_.get() + p.rounded_at;
     args.b.as = Precision::tf32;
   }
-  if (is_thin(args)) {
-    launch(gpu_, name, kernels_.thin[static_cast<std::size_t>(precision)], args);
-    return;
-  }
   if (p.patch.lines > 0) {
     launch(gpu_, name, patch_product(p.columns),
            PatchProduct{.batch = batch,
-                        .patch = p.patch,
+                        .patch = spread(p.patch, batch.capacity, p.columns,
+                                        2 * gpu_.limits().multiprocessors),
                         .x = a,
                         .packed = packed_.get() + p.packed_at,
                         .bias = bias,
                         .out = out,
                         .out_planes = out_planes,
                         .epilogue = epilogue,
-                        .y_planes = y_planes});
+                        .y_planes = y_planes,
+                        .logit_gradients = logit_gradients,
+                        .outputs = outputs});
+    return;
+  }
+  if (is_thin(args)) {
+    launch(gpu_, name, kernels_.thin[static_cast<std::size_t>(precision)], args);
     return;
   }
   if (precision == Precision::tf32 && p.columns > 16) args.tile_rows = kTallRows;
@@ -156,28 +161,27 @@ void CudaProducts::gradient_norm(const GradientPlan& g, const WeightGradientNorm
 
 void CudaProducts::gradient_sum(const GradientPlan& g, const WeightGradientSum& args) {
   launch(gpu_, "weight gradient sum",
-         g.patch.lines > 0 ? patch_sum(g) : tiled(kernels_.sum, g.precision, g.columns), args);
+         g.patch.lines > 0 ? kernels_.patch_sum : tiled(kernels_.sum, g.precision, g.columns),
+         args);
 }
 
 void CudaProducts::gradient_rows(const GradientPlan& g, const WeightGradientRows& args) {
   launch(gpu_, "weight gradients",
-         g.patch.lines > 0 ? patch_rows(g) : tiled(kernels_.rows, g.precision, g.columns), args);
+         g.patch.lines > 0 ? kernels_.patch_rows : tiled(kernels_.rows, g.precision, g.columns),
+         args);
 }
 
-int CudaProducts::examples_per_block(const GradientPlan& g) {
-  return g.patch.lines > 0 ? kPatchExamples : cudp::examples_per_block(g.terms_per_example);
+std::int32_t CudaProducts::stripes(const GradientPlan& g, int capacity) const {
+  const bool by_patches = g.patch.lines > 0;
+  const int width = by_patches ? kPatchSumColumns : 0;
+  return gradient_stripes(gradient_tiles(g.rows, g.columns, width), capacity,
+                          by_patches ? PatchTile<kPatchSumColumns>::kBlocks
+                                     : tiled(kernels_.sum_blocks, g.precision, g.columns),
+                          gpu_.limits());
 }
 
 CudaProducts::Kernel<WeightGradientNorm> CudaProducts::patch_norm(const GradientPlan& g) const {
   return patched(kernels_.patch_norm, g.columns);
-}
-
-CudaProducts::Kernel<WeightGradientSum> CudaProducts::patch_sum(const GradientPlan& g) const {
-  return patched(kernels_.patch_sum, g.columns);
-}
-
-CudaProducts::Kernel<WeightGradientRows> CudaProducts::patch_rows(const GradientPlan& g) const {
-  return patched(kernels_.patch_rows, g.columns);
 }
 
 CudaProducts::Kernel<PatchProduct> CudaProducts::patch_product(int columns) const {

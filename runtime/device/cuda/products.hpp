@@ -30,12 +30,14 @@ struct ProductKernels {
   Patched<device::Product> thin;  ///< indexed by Precision
   Tiled<WeightGradientNorm> norm;
   Tiled<WeightGradientSum> sum;
+  /// Number of blocks of each kernel of `sum` that a multiprocessor holds, indexed likewise.
+  std::array<std::array<int, 3>, 2> sum_blocks;
   Tiled<WeightGradientRows> rows;
   Kernel<PackWeights> pack;
   Patched<PatchProduct> patch_product;
   Patched<WeightGradientNorm> patch_norm;
-  Patched<WeightGradientSum> patch_sum;
-  Patched<WeightGradientRows> patch_rows;
+  Kernel<WeightGradientSum> patch_sum;
+  Kernel<WeightGradientRows> patch_rows;
 };
 
 /// Launches the matrix products of a network's layers. It owns the index tables that they read, and
@@ -71,7 +73,8 @@ class CudaProducts {
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out,
                 const Epilogue& epilogue = {}, const Planes& out_planes = {},
-                const Planes& y_planes = {});
+                const Planes& y_planes = {}, const float* logit_gradients = nullptr,
+                std::int32_t outputs = 0);
 
   /// Returns the arguments of the kernels for a layer's weight gradient. g: the arguments that are
   /// known before memory is allocated. x, dy: the layer's input and the gradient of its output, in
@@ -81,26 +84,24 @@ class CudaProducts {
   void gradient_norm(const GradientPlan& g, const WeightGradientNorm& args);
   void gradient_sum(const GradientPlan& g, const WeightGradientSum& args);
   void gradient_rows(const GradientPlan& g, const WeightGradientRows& args);
-  /// Returns the number of examples whose gradients one thread block of gradient_sum() adds up. g:
-  /// plan of the weight gradient.
-  static int examples_per_block(const GradientPlan& g);
+  /// Returns the number of blocks among which gradient_sum() divides `capacity` examples, for each
+  /// tile. g: plan of the weight gradient.
+  std::int32_t stripes(const GradientPlan& g, int capacity) const;
 
  private:
   template <class Args>
   using Kernel = ProductKernels::Kernel<Args>;
 
-  template <class Args>
-  static Kernel<Args> patched(const ProductKernels::Patched<Args>& kernels, int columns) {
-    return kernels[static_cast<std::size_t>(patch_columns(columns) / 64)];
+  template <class Choice>
+  static Choice patched(const std::array<Choice, 2>& choices, int columns) {
+    return choices[static_cast<std::size_t>(patch_columns(columns) / 64)];
   }
   Kernel<WeightGradientNorm> patch_norm(const GradientPlan& g) const;
-  Kernel<WeightGradientSum> patch_sum(const GradientPlan& g) const;
-  Kernel<WeightGradientRows> patch_rows(const GradientPlan& g) const;
   Kernel<PatchProduct> patch_product(int columns) const;
-  template <class Args>
-  static Kernel<Args> tiled(const ProductKernels::Tiled<Args>& kernels, Precision precision,
-                            int columns) {
-    return kernels[static_cast<std::size_t>(precision)]
+  template <class Choice>
+  static Choice tiled(const std::array<std::array<Choice, 3>, 2>& choices, Precision precision,
+                      int columns) {
+    return choices[static_cast<std::size_t>(precision)]
                   [static_cast<std::size_t>(tile_columns(columns) / 32)];
   }
 

@@ -109,8 +109,8 @@ class CudaConv2d final : public ProductLayer {
         gradient_.precision = choices.precision;
     }
     if (gradient_.precision == Precision::tf32 && !choices.transforms) plan_patches(choices.limits);
-    reserve_products(s,
-                     gradient_tiles(gradient_.rows, gradient_.columns, gradient_.patch.lines > 0));
+    const int width = gradient_.patch.lines > 0 ? patch_columns(gradient_.columns) : 0;
+    reserve_products(s, gradient_tiles(gradient_.rows, gradient_.columns, width));
   }
 
   /// Returns the width of the border of zeros [pixels] that the output's gradient needs along one

@@ -32,14 +32,13 @@ class ProductLayer : public CudaLayer {
   const GradientPlan& gradient_plan() const { return gradient_; }
 
   void add(MicroBatch& w, FixedPoint* sum, const SumScale* scale) const override {
-    w.products.gradient_sum(gradient_,
-                            {.gradient = weight_gradient(w),
-                             .factors = w.factors(group()),
-                             .factor_stride = w.groups,
-                             .examples_per_block = w.products.examples_per_block(gradient_),
-                             .sum = sum + offset(),
-                             .scale = scale,
-                             .transform = w.transform(offset())});
+    w.products.gradient_sum(gradient_, {.gradient = weight_gradient(w),
+                                        .factors = w.factors(group()),
+                                        .factor_stride = w.groups,
+                                        .stripes = w.products.stripes(gradient_, w.batch.capacity),
+                                        .sum = sum + offset(),
+                                        .scale = scale,
+                                        .transform = w.transform(offset())});
   }
 
   void store_gradients(MicroBatch& w, float* gradients) const override {
@@ -73,11 +72,16 @@ class ProductLayer : public CudaLayer {
     epilogue.stored_as = input_gradient_as();
     for (const ProductPlan& p : input_gradient_)
       w.products.multiply("input gradient", w.batch, p, precision_, w.gradient(out()), weight(w),
-                          nullptr, w.gradient(in()), epilogue, in().gradient, in().value);
+                          nullptr, w.gradient(in()), epilogue, in().gradient, in().value,
+                          w.logit_gradients(), w.outputs());
   }
 
   WeightGradient weight_gradient(const MicroBatch& w) const {
-    return w.products.weight_gradient(w.batch, gradient_, w.value(in()), w.gradient(out()));
+    WeightGradient g =
+        w.products.weight_gradient(w.batch, gradient_, w.value(in()), w.gradient(out()));
+    g.logit_gradients = w.logit_gradients();
+    g.outputs = w.outputs();
+    return g;
   }
   const float* weight(const MicroBatch& w) const { return w.parameters + offset(); }
   const float* bias(const MicroBatch& w) const { return bias_of(weight(w)); }
