@@ -75,6 +75,14 @@ TEST_F(TuneCli, AForgedTuningIsFound) {
               c["hyperparameter_tuning"] = "not counted in epsilon";
             }),
             0);
+  // Settings that no candidate has.
+  const std::string settings = content_of(out() + "/release/config.toml");
+  std::string others = settings;
+  const std::size_t lr = others.find("\nlr = ") + 6;
+  others.replace(lr, others.find('\n', lr) - lr, "7.0");
+  write_text(out() + "/release/config.toml", others);
+  EXPECT_NE(forged([](auto&) {}), 0);
+  write_text(out() + "/release/config.toml", settings);
   // A row that states what the training alone had spent by then.
   write_text(out() + "/release/privacy.json", certificate.dump(2) + "\n");
   std::string rows;
