@@ -119,6 +119,9 @@ void ReleasedChecker::check_epsilon() {
 }
 
 void ReleasedChecker::check_objective() {
+  if (c_.max_rows > 1)
+    wrong("max_rows: expected 1, as objective perturbation is proved for single rows, found " +
+          std::to_string(c_.max_rows));
   double others =
       json_.at("output_sensitivity").get<double>() / json_.at("output_noise_std").get<double>();
   for (const privacy::Release& r : c_.releases)
