@@ -119,6 +119,9 @@ void ReleasedChecker::check_epsilon() {
 }
 
 void ReleasedChecker::check_objective() {
+  if (c_.max_rows > 1)
+    wrong("max_rows: expected 1, as objective perturbation is proved for single rows, found " +
+          std::to_string(c_.max_rows));
   double others =
       json_.at("output_sensitivity").get<double>() / json_.at("output_noise_std").get<double>();
   for (const privacy::Release& r : c_.releases)
@@ -186,7 +189,7 @@ void ReleasedChecker::check_selection() {
   Statement& s = begin("tuning");
   s.found = std::to_string(c_.tuning->grid.size()) + " candidates, " + number(c_.tuning->mean) +
             " trainings expected";
-  add(check_tuning(*c_.tuning, c_, bounds_));
+  add(check_tuning(*c_.tuning, c_, settings_, bounds_));
 }
 
 void ReleasedChecker::check_for_release() {

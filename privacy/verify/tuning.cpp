@@ -1,9 +1,13 @@
 #include "privacy/verify/tuning.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <exception>
+#include <optional>
 #include <stdexcept>
+#include <string_view>
+#include <system_error>
 #include <variant>
 
 #include "privacy/filter.hpp"
@@ -57,6 +61,8 @@ bool covers(const privacy::RunSpending& part, const StatedNumbers& c) {
     return stated->epsilon >= (counted_once ? c.plan_epsilon() : c.training_epsilon) &&
            stated->delta >= (counted_once ? c.plan_delta() : c.training_delta);
   const auto* renyi = std::get_if<privacy::RenyiFilteredRun>(&part.run);
+  // DP-AGD alone has a zCDP filter. For other methods a part with one is no bound on the releases.
+  if (renyi == nullptr && c.method != "dp-agd") return false;
   const double order = renyi != nullptr ? renyi->order : 0.0;
   if ((renyi != nullptr) != (c.order_fixed && c.order > 0.0)) return false;
   if (renyi != nullptr && order != c.order) return false;
@@ -65,6 +71,63 @@ bool covers(const privacy::RunSpending& part, const StatedNumbers& c) {
   const double spent =
       renyi != nullptr ? renyi->divergence : std::get<privacy::ZcdpFilteredRun>(part.run).rho;
   return spent >= filter.limit() * (1.0 - 1e-9) && part.failure >= c.failure;
+}
+
+/// Settings whose empty text means the default or nothing. config.toml has no line for an empty
+/// one.
+constexpr std::string_view kMayBeEmpty[] = {"model", "activation", "class-weights", "init",
+                                            "freeze"};
+
+std::optional<double> number_in(std::string_view text) {
+  double x = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return x;
+}
+
+/// Returns whether a setting of a candidate is the one in config.toml, which has numbers in another
+/// form, names of files without their folders, and escapes of special characters.
+bool is_same_value(std::string of_candidate, std::string written) {
+  const std::optional<double> number = number_in(of_candidate);
+  if (number && number == number_in(written)) return true;
+  std::erase(of_candidate, '\\');
+  std::erase(written, '\\');
+  if (of_candidate == written) return true;
+  const std::size_t folder = of_candidate.rfind('/');
+  if (folder == std::string::npos) return false;
+  return of_candidate.substr(folder + 1) ==
+         (written.starts_with("./") ? written.substr(2) : written);
+}
+
+/// Returns the position of the setting in a candidate's text that follows the value at `at`: that
+/// of ", KEY ". A value may have commas of its own. Returns npos if no setting follows.
+std::size_t next_setting(std::string_view candidate, std::size_t at) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789-";
+  for (at = candidate.find(", ", at); at != std::string_view::npos;
+       at = candidate.find(", ", at + 1)) {
+    const std::string_view next = candidate.substr(at + 2);
+    const std::size_t end = next.find_first_not_of(kLetters);
+    if (end != std::string_view::npos && end > 0 && next[end] == ' ' && next[0] >= 'a') break;
+  }
+  return at;
+}
+
+/// Returns whether the settings in a candidate's text, such as "lr 0.5, clip 1", are those of the
+/// released training's config.toml.
+bool has_settings_of(std::string_view candidate, const Settings& settings) {
+  while (!candidate.empty()) {
+    const std::size_t space = candidate.find(' ');
+    if (space == std::string_view::npos) return false;
+    const std::string key(candidate.substr(0, space));
+    const std::size_t end = next_setting(candidate, space + 1);
+    const std::string value(candidate.substr(space + 1, end - std::min(end, space + 1)));
+    const bool may_be_empty = std::ranges::find(kMayBeEmpty, key) != std::end(kMayBeEmpty);
+    if (value.empty() ? !may_be_empty
+                      : !settings.has(key) || !is_same_value(value, settings.text(key)))
+      return false;
+    candidate = end == std::string_view::npos ? "" : candidate.substr(end + 2);
+  }
+  return true;
 }
 
 /// Returns whether the cost that a tuning's certificate states for the score of a candidate
@@ -113,7 +176,7 @@ void check_count(const privacy::CountSplit& count, const StatedNumbers& c,
 }  // namespace
 
 std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers& c,
-                                      Bounds& bounds) {
+                                      const Settings& settings, Bounds& bounds) {
   std::vector<std::string> wrong;
   // A tuning ends without a release if a training of it lost its key.
   if (c.lost_a_key()) wrong.emplace_back("keys_lost: expected none in a tuning, found one or more");
@@ -131,7 +194,7 @@ std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers&
                      return std::holds_alternative<privacy::StatedRun>(part.spending.run) &&
                             covers_score(part.spending, c);
                    }));
-  bool covered = false;
+  bool covered = false, is_of_grid = false;
   for (const bool of_score : {false, true}) {
     std::vector<int> times(tuning.grid.size(), 0);
     for (const Tuning::Part& part : tuning.parts) {
@@ -143,7 +206,11 @@ std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers&
           wrong.push_back("tuning.spending: expected candidates of the grid, found number " +
                           std::to_string(candidate));
       try {
-        covered = covered || (!of_score && covers(part.spending, c));
+        if (of_score || !covers(part.spending, c)) continue;
+        covered = true;
+        is_of_grid = is_of_grid || std::ranges::any_of(part.candidates, [&](std::uint64_t i) {
+                       return i < tuning.grid.size() && has_settings_of(tuning.grid[i], settings);
+                     });
       } catch (const std::exception& e) {
         wrong.push_back(std::string("tuning.spending: ") + e.what());
       }
@@ -157,6 +224,10 @@ std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers&
   }
   if (!covered)
     wrong.emplace_back("tuning.spending: expected that of the released training, found others");
+  else if (!is_of_grid)
+    wrong.emplace_back(
+        "tuning.grid: expected a candidate with the settings of config.toml, whose spending is "
+        "that of the released training, found others");
   if (scored && std::ranges::none_of(tuning.parts, [&](const Tuning::Part& part) {
         return part.of_score && covers_score(part.spending, c);
       }))

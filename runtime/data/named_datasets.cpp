@@ -70,8 +70,8 @@ fs::path folder_of(const NamedDataset& named, const DataRequest& request) {
 
 std::span<const NamedDataset> named_datasets() {
   static const std::vector<NamedDataset> rows = {
-      {.name = "glyphs", .load = built_in<load_glyphs>},
-      {.name = "sentences", .load = built_in<load_sentences>},
+      {.name = "glyphs", .rows = 12'000, .load = built_in<load_glyphs>},
+      {.name = "sentences", .rows = 8'000, .load = built_in<load_sentences>},
       {.name = "mnist",
        .folder = "mnist",
        .marker_files = kIdxTrainImages,

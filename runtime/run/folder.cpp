@@ -14,6 +14,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
+#include "runtime/training/public_weights.hpp"
 
 namespace fs = std::filesystem;
 
@@ -88,18 +89,12 @@ void check_free(const fs::path& path) {
 }
 
 void check_not_of_tuning(const fs::path& path) {
-  std::error_code error;
-  for (fs::path at = fs::weakly_canonical(path, error); at.has_relative_path();
-       at = at.parent_path()) {
-    const fs::path owner = at.parent_path();
-    if (at.filename() != "runs" || owner.filename() != "private" ||
-        !fs::exists(owner / "tuning.json", error))
-      continue;
+  const std::string tuning = tuning_of(path).string();
+  if (!tuning.empty())
     throw InputError(path.string() +
                      ": expected a run, found a training of a tuning, which alone continues it and "
                      "releases the best one: cudp tune --resume " +
-                     owner.parent_path().string());
-  }
+                     tuning);
 }
 
 NewRunFolder::NewRunFolder(fs::path path) : path_(std::move(path)) {

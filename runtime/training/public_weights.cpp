@@ -59,7 +59,20 @@ std::span<const std::uint8_t> bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
+/// Throws InputError if the file is in the folder of a training that a tuning made: the tuning's
+/// guarantee holds if the best training alone is released.
+void check_released(const std::string& path) {
+  const std::string tuning = tuning_of(path).string();
+  if (!tuning.empty())
+    throw InputError(fmt::format(
+        "--init {}: expected weights that are released, found those of a training of a tuning, "
+        "which releases the best one alone: --init {}/release/model.safetensors (cudp tune "
+        "--resume {} finishes it)",
+        path, tuning, tuning));
+}
+
 std::string read_input(const std::string& path) {
+  check_released(path);
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored))
     throw InputError("--init: expected a .safetensors file, found none at " + path);
@@ -306,6 +319,18 @@ std::string run_of_weights(const std::string& path) {
   const fs::path folder = fs::absolute(path).parent_path();
   if (!fs::is_regular_file(folder / "privacy.json", ignored)) return "";
   return (folder.filename() == "release" ? folder.parent_path() : folder).string();
+}
+
+fs::path tuning_of(const fs::path& path) {
+  std::error_code error;
+  for (fs::path at = fs::weakly_canonical(path, error); at.has_relative_path();
+       at = at.parent_path()) {
+    const fs::path owner = at.parent_path();
+    if (at.filename() == "runs" && owner.filename() == "private" &&
+        fs::exists(owner / "tuning.json", error))
+      return owner.parent_path();
+  }
+  return {};
 }
 
 }  // namespace cudp

@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -54,5 +55,9 @@ std::string digest_of(const std::vector<float>& numbers);
 /// Returns the folder of the cudp run that released this file of weights; "" if no run did, i.e. if
 /// there is no certificate next to the file. path: path of the file.
 std::string run_of_weights(const std::string& path);
+
+/// Returns the folder of the tuning that made the training in whose folder `path` is; empty if
+/// `path` is in no such folder. Links are followed.
+std::filesystem::path tuning_of(const std::filesystem::path& path);
 
 }  // namespace cudp

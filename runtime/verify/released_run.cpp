@@ -1,6 +1,7 @@
 #include "runtime/verify/released_run.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,6 +27,7 @@
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/data/schema.hpp"
 #include "runtime/data/sources.hpp"
+#include "runtime/methods/norm_bound.hpp"
 #include "runtime/report/pages.hpp"
 #include "runtime/results/evaluation_report.hpp"
 #include "runtime/results/holdout_bars.hpp"
@@ -184,9 +186,34 @@ void check_sensitivity(const Network& network, const verify::StatedNumbers& c,
                       privacy::number(c.sensitivity));
 }
 
-/// Checks the certificate's unsafe_flags: there must be a flag if a setting allowed private rows to
-/// determine the vocabulary or the bounds of arrays. Does not check whether rows completed the
-/// schema of a table, which cannot be seen in the schema.
+/// Checks that C of the method norm-bound is the bound on the norm of any gradient (norm_bound()),
+/// as the certificate states that no gradient is cut. The bound follows from the model and from the
+/// range of its inputs.
+void check_norm_bound(const Network& network, const ModelInputs& inputs,
+                      const verify::Settings& settings, const verify::StatedNumbers& c,
+                      verify::Statement& s) {
+  if (c.method != "norm-bound") return;
+  Dataset format;
+  format.shape = network.input;
+  // Normalised pixels are no bytes.
+  if (inputs.pixels && !(settings.has("normalise") && settings.text("normalise") != "none")) {
+    format.holds_bytes = true;
+    format.scale = inputs.pixels->scale;
+    format.shift = inputs.pixels->shift;
+  }
+  try {
+    const double bound = norm_bound(network, format);
+    if (!(std::fabs(c.clip - bound) <= 1e-12 * bound))
+      s.wrong.push_back("C: expected " + privacy::number(bound) +
+                        ", the longest gradient of this model, found " + privacy::number(c.clip));
+  } catch (const InputError& e) {
+    s.wrong.emplace_back(e.what());
+  }
+}
+
+/// Checks that the certificate states it if a setting allowed private rows to determine the
+/// vocabulary or the bounds of arrays. (Whether rows completed the schema of a table cannot be seen
+/// in the schema.)
 void check_private_inputs(bool has_words, const verify::Settings& settings,
                           const nlohmann::json& certificate, verify::Statement& s) {
   const auto set = [&](const char* key) {
@@ -265,6 +292,7 @@ verify::Statement check_tensors(const ReleasedRun& run) {
         "numbers or bytes");
   check_initial_weights(file, network, run.evidence.certificate, settings, s);
   check_sensitivity(network, certificate, s);
+  check_norm_bound(network, read_inputs(file, source), settings, certificate, s);
   const bool has_risk = certificate.method == "objpert" || certificate.method == "outpert";
   if (has_risk && (network.spec.loss == Loss::hinge) != json.contains("huber"))
     s.wrong.emplace_back("huber: expected if and only if the model has the hinge loss");
@@ -345,6 +373,19 @@ bool states_rows(const nlohmann::json& certificate) {
   });
 }
 
+/// Checks that a model of a named data set has the schema that the program has for this data set;
+/// none if it is not a table.
+void check_published_schema(const std::string& dataset, const ModelInputs& inputs,
+                            verify::Statement& s) {
+  std::optional<TableSchema> published;
+  if (const std::string_view text = shipped_schema(dataset); !text.empty())
+    published = parse_schema(text, dataset + ".toml");
+  if (inputs.schema != published)
+    s.wrong.push_back(fmt::format("schema: expected {} of {}, found {}",
+                                  published ? "the published one" : "none", dataset,
+                                  inputs.schema ? "another" : "none"));
+}
+
 /// Checks the certificate's assumptions about the inputs against the model: it must state none
 /// about features if inputs are bytes of images, and none about images if inputs are numbers.
 void check_numbers(const ModelInputs& inputs, const nlohmann::json& certificate,
@@ -390,6 +431,7 @@ verify::Statement check_files(const ReleasedRun& run) {
     if (inputs.schema && !is_named && !states_rows(json))
       s.wrong.emplace_back(
           "assumptions: expected a statement of what a row of the table is, found none");
+    if (is_named) check_published_schema(settings.text("dataset"), inputs, s);
     check_numbers(inputs, json, s);
     const bool has_words = released_words(file, run.model()).has_value();
     if (has_words) must[kVocabularyFile] = true;

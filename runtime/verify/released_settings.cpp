@@ -1,6 +1,7 @@
 #include "runtime/verify/released_settings.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -26,6 +27,29 @@ bool is_of_this_program(const ReleasedRun& run) {
   const nlohmann::json& stated = json.at("build");
   const BuildInfo mine = build_info();
   return stated.value("version", "") == mine.version && stated.value("commit", "") == mine.commit;
+}
+
+/// Compares what the certificate and the settings state about the data with what is published about
+/// the data set of this name. Returns one line for each difference.
+std::vector<std::string> published_differences(const std::string& dataset,
+                                               const nlohmann::json& certificate,
+                                               const verify::StatedNumbers& c,
+                                               const verify::Settings& settings) {
+  std::vector<std::string> wrong;
+  if (const auto& stated = certificate.at("dataset"); stated != nlohmann::json(dataset))
+    wrong.push_back("dataset: expected " + dataset + " as the settings name, found " +
+                    stated.dump());
+  const std::uint64_t rows = published_rows(dataset);
+  if (!c.examples || (rows > 0 && *c.examples != rows))
+    wrong.push_back("training_examples: expected " +
+                    (rows > 0 ? std::to_string(rows) : std::string("a number")) +
+                    ", as published of " + dataset + ", found " +
+                    (c.examples ? std::to_string(*c.examples) : std::string("none")));
+  for (const char* const key : {"schema", "test-data"})
+    if (settings.has(key))
+      wrong.push_back(std::string(key) + ": expected none with " + dataset +
+                      ", whose schema and test rows are published, found " + settings.text(key));
+  return wrong;
 }
 
 /// Returns whether the name of the data set is the name of a table file.
@@ -79,7 +103,7 @@ std::vector<std::string> data_differences(const ReleasedRun& run) {
   const auto json = privacy::parse_json(run.evidence.certificate);
   const std::string dataset = settings.has("dataset") ? settings.text("dataset") : "";
   // Named data sets are published, so the meaning and the number of their rows are known.
-  if (is_named_dataset(dataset)) return {};
+  if (is_named_dataset(dataset)) return published_differences(dataset, json, c, settings);
   std::vector<std::string> wrong;
   if (c.examples && !settings.is_on("size-is-public"))
     wrong.emplace_back("size-is-public: expected it as the certificate has no noisy row count");

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "privacy/certificate/certificate.hpp"
+#include "privacy/filter.hpp"
+#include "privacy/verify/settings.hpp"
 #include "privacy/verify/stated_numbers.hpp"
 #include "privacy/verify/tuning.hpp"
 
@@ -34,7 +36,7 @@ Certificate selected_certificate() {
   c.size.value = 1000.0;
   c.select(
       {.law = privacy::stopping_law(0.0, 4.0),
-       .grid = {"lr=0.5 batch=64", "lr=1 batch=64", "lr=1 batch=128", "lr=2 method=dpis"},
+       .grid = {"lr 0.5, batch 64", "lr 1, batch 64", "lr 1, batch 128", "lr 2, method dpis"},
        .grid_checksum = {},
        .parts = {{.candidates = {0, 1}, .spending = {.run = privacy::PlannedRun{first}}},
                  {.candidates = {2}, .spending = {.run = privacy::PlannedRun{second}}},
@@ -43,10 +45,13 @@ Certificate selected_certificate() {
   return c;
 }
 
-std::vector<std::string> differences(const Certificate& c) {
+/// Settings of the released training, as in config.toml.
+constexpr const char* kReleased = "method = \"dpsgd\"\nbatch = 64\nlr = 0.5\n";
+
+std::vector<std::string> differences(const Certificate& c, const char* settings = kReleased) {
   const verify::StatedNumbers numbers = verify::read_stated_numbers(privacy::to_text(c));
   verify::Bounds bounds;
-  return verify::check_tuning(*numbers.tuning, numbers, bounds);
+  return verify::check_tuning(*numbers.tuning, numbers, verify::Settings(settings), bounds);
 }
 
 TEST(TuningPart, IsReadAsItWasWritten) {
@@ -74,7 +79,7 @@ TEST(TuningPart, FalseStatementsAreFound) {
       {"another gamma", [](Certificate&, Tuning& t) { t.law.gamma *= 1.01; }},
       {"a smaller cap", [](Certificate&, Tuning& t) { t.law.cap = 20; }},
       {"a candidate less", [](Certificate&, Tuning& t) { t.grid.pop_back(); }},
-      {"another candidate", [](Certificate&, Tuning& t) { t.grid[1] = "lr=3 batch=64"; }},
+      {"another candidate", [](Certificate&, Tuning& t) { t.grid[1] = "lr 3, batch 64"; }},
       {"the filter's candidate omitted", [](Certificate&, Tuning& t) { t.parts.pop_back(); }},
       {"a candidate without spending",
        [](Certificate&, Tuning& t) { t.parts[0].candidates = {0}; }},
@@ -106,7 +111,61 @@ TEST(TuningPart, IsThatOfTheReleasedTraining) {
   sums.releases = {{privacy::PoissonGaussian{0.0625, 1.0}, 40}};
   EXPECT_FALSE(differences(c).empty());
   sums.releases = {{privacy::PoissonGaussian{0.125, 2.25}, 40}};
-  EXPECT_TRUE(differences(c).empty());
+  EXPECT_TRUE(differences(c, "batch = 128\nlr = 1.0\n").empty());
+  // The settings are those of a candidate with other noise.
+  EXPECT_EQ(differences(c).size(), 1u);
+}
+
+/// Returns the differences if the released training's settings are stated as this candidate's.
+std::vector<std::string> differences_of_grid(const std::string& candidate, const char* settings) {
+  Certificate c = selected_certificate();
+  Certificate::Tuning tuning = *c.tuning;
+  tuning.grid[0] = tuning.grid[1] = candidate;
+  c.select(tuning, 1e-5);
+  return differences(c, settings);
+}
+
+TEST(TuningPart, SettingsAreThoseOfACandidate) {
+  const std::pair<const char*, const char*> same[] = {
+      {"lr 0.5", "lr = 0.5\n"},
+      {"lr 1", "lr = 1.0\n"},
+      {"lr 1e-05, batch 64", "batch = 64\nlr = 0.00001\n"},
+      {"adaclip-literal true", "adaclip-literal = true\n"},
+      {"model nets/a.toml, lr 2", "model = \"a.toml\"\nlr = 2.0\n"},
+      {"model ../nets/a, lr 2", "model = \"./a\"\nlr = 2.0\n"},
+      {"lr 2, class-weights 1, 0.3, clip 4", "lr = 2.0\nclip = 4.0\nclass-weights = \"1, 0.3\"\n"},
+      {"freeze , lr 2", "lr = 2.0\n"},
+      {"freeze fc1, fc2, lr 2", "freeze = \"fc1, fc2\"\nlr = 2.0\n"},
+      {"", "lr = 2.0\n"}};
+  for (const auto& [candidate, settings] : same)
+    EXPECT_EQ(differences_of_grid(candidate, settings), std::vector<std::string>()) << candidate;
+  const std::pair<const char*, const char*> others[] = {
+      {"lr 0.5", "lr = 7.0\n"},
+      {"lr 0.5", "batch = 64\n"},
+      {"lr 0.5, batch 64", "lr = 0.5\nbatch = 128\n"},
+      {"lr ", "lr = 0.5\n"},
+      {"any text", "lr = 0.5\n"},
+      {"text", "lr = 0.5\n"},
+      {"lr 0.5, an audit found no leak", "lr = 0.5\n"},
+      {"method dpsgd-quantile", "method = \"dpsgd\"\n"},
+      {"model nets/a.toml", "model = \"b.toml\"\n"}};
+  for (const auto& [candidate, settings] : others) {
+    const std::vector<std::string> found = differences_of_grid(candidate, settings);
+    ASSERT_EQ(found.size(), 1u) << candidate;
+    EXPECT_EQ(found[0].find("tuning.grid: expected a candidate with the settings"), 0u) << found[0];
+  }
+}
+
+/// A zCDP filter bounds the releases that it admits, and DP-SGD has none.
+TEST(TuningPart, AFilterOfAnotherMethodCoversNothing) {
+  Certificate c = selected_certificate();
+  const privacy::Filter filter(privacy::renyi_budget(0.0, 0.75, 2e-6, 0.0, 1));
+  Certificate::Tuning tuning = *c.tuning;
+  tuning.parts[0].spending = {.run = privacy::ZcdpFilteredRun{filter.limit()}};
+  c.select(tuning, 1e-5);
+  const std::vector<std::string> found = differences(c);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0], "tuning.spending: expected that of the released training, found others");
 }
 
 /// A selection of epsilon 2 among two candidates, scored on held-out rows, after one noisy number
@@ -132,7 +191,7 @@ Certificate counted_certificate() {
   c.split = split;
   c.hold_out({.share = 0.25, .epsilon = 0.875, .delta = 3e-6, .sigma = 6.0, .releases = 1});
   c.select({.law = privacy::stopping_law(0.0, 4.0),
-            .grid = {"lr=0.5", "lr=1"},
+            .grid = {"lr 0.5", "lr 1"},
             .grid_checksum = {},
             .parts = {{.candidates = {0, 1}, .spending = {.run = privacy::PlannedRun{steps}}},
                       {.of_score = true,

@@ -249,6 +249,74 @@ TEST_F(ForgedRelease, PrivateBoundsOfTablesAreNamedAsTakenOnTrust) {
   EXPECT_EQ(verify("run").out.find("the schema was complete"), std::string::npos);
 }
 
+/// Returns `text` with the line of `key` replaced by `line`.
+std::string with_line(const std::string& text, const std::string& key, const std::string& line) {
+  std::string changed;
+  for (const std::string& l : lines_of(text))
+    changed += l.starts_with(key + " = ") ? line : l + "\n";
+  EXPECT_NE(changed, text) << key;
+  return changed;
+}
+
+/// How many rows a named data set has is published.
+TEST_F(ForgedRelease, MoreRowsThanPublishedAreFound) {
+  ASSERT_NO_FATAL_FAILURE(train({"--dataset", "glyphs", "--model", "logistic", "--batch", "64",
+                                 "--steps", "2", "--method", "norm-bound"}));
+  expect_run_holds();
+  forge([](ReleaseJson& c) {
+    ASSERT_EQ(c["training_examples"], 12'000);
+    c["training_examples"] = 90'000;
+  });
+  expect_found("files", "training_examples: expected 12000, as published of glyphs, found 90000");
+}
+
+/// The number of a named table's rows, and their test rows, are public; those of a user's table
+/// with its name are not.
+TEST_F(ForgedRelease, ATableWithTheNameOfAPublishedOneIsFound) {
+  ASSERT_NO_FATAL_FAILURE(train_table(kFewSteps));
+  forge([](ReleaseJson&) {});
+  std::string settings = content_of(folder_ / "run/release/config.toml");
+  settings = with_line(settings, "dataset", "dataset = \"adult\"\n");
+  settings = with_line(settings, "size-is-public", "size-is-public = false\n");
+  write_text(folder_ / "forged/config.toml", settings);
+  expect_found("files", "dataset: expected adult as the settings name, found");
+  expect_found("files", "training_examples: expected 32561");
+  expect_found("files", "schema: expected none with adult");
+  expect_found("files", "schema: expected the published one of adult, found another");
+  write_text(folder_ / "forged/config.toml",
+             with_line(settings, "dataset", "dataset = \"mnist\"\n"));
+  expect_found("files", "schema: expected none of mnist, found another");
+}
+
+/// Objective perturbation is proved for single rows.
+TEST_F(ForgedRelease, UnitsOfObjectivePerturbationAreFound) {
+  ASSERT_NO_FATAL_FAILURE(
+      train_table({"--model", "logistic", "--size-is-public", "--method", "objpert"}));
+  expect_run_holds();
+  forge([](ReleaseJson& c) {
+    c["unit"] = "who";
+    c["max_rows"] = 2;
+    c["neighbouring_relation"] =
+        "add or remove one unit: all rows with one text in the column 'unit', of which the first "
+        "max_rows are used";
+  });
+  expect_found("epsilon", "max_rows: expected 1, as objective perturbation is proved");
+}
+
+/// The bound of norm-bound follows from the model: with a smaller one gradients are cut.
+TEST_F(ForgedRelease, TheBoundOfNormsIsThatOfTheModel) {
+  ASSERT_NO_FATAL_FAILURE(train_table(with(kFewSteps, {"--method", "norm-bound"})));
+  expect_run_holds();
+  forge([](ReleaseJson& c) {
+    c["sensitivity"] = 0.1 * c["sensitivity"].get<double>() / c["C"].get<double>();
+    c["noise_std"] = c["sigma"].get<double>() * c["sensitivity"].get<double>();
+    c["C"] = 0.1;
+  });
+  write_text(folder_ / "forged/config.toml",
+             with_line(content_of(folder_ / "run/release/config.toml"), "clip", "clip = 0.1\n"));
+  expect_found("model", "the longest gradient of this model, found 0.1");
+}
+
 /// On CUDA the norm of a layer with 490,000 weights may be too small by 0.18 %.
 TEST_F(ForgedRelease, TheRoundingOfAWideModelIsAllowedAndNoMore) {
   write_text(folder_ / "wide.toml", R"(name = "wide"

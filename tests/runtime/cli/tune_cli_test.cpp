@@ -75,6 +75,14 @@ TEST_F(TuneCli, AForgedTuningIsFound) {
               c["hyperparameter_tuning"] = "not counted in epsilon";
             }),
             0);
+  // Settings that no candidate has.
+  const std::string settings = content_of(out() + "/release/config.toml");
+  std::string others = settings;
+  const std::size_t lr = others.find("\nlr = ") + 6;
+  others.replace(lr, others.find('\n', lr) - lr, "7.0");
+  write_text(out() + "/release/config.toml", others);
+  EXPECT_NE(forged([](auto&) {}), 0);
+  write_text(out() + "/release/config.toml", settings);
   // A row that states what the training alone had spent by then.
   write_text(out() + "/release/privacy.json", certificate.dump(2) + "\n");
   std::string rows;
@@ -85,6 +93,31 @@ TEST_F(TuneCli, AForgedTuningIsFound) {
   }
   write_text(out() + "/release/metrics.jsonl", rows);
   EXPECT_NE(run_cudp(folder_, {"verify", out()}).exit, 0);
+}
+
+/// A training that is not released is in no guarantee: neither are its weights.
+TEST_F(TuneCli, WeightsOfItsTrainingsAreNoStart) {
+  ASSERT_EQ(run_cudp(folder_, tune(with(scored(), {"--out", out()}))).exit, 0);
+  fs::create_directory_symlink(out() + "/private/runs/000001/release", out("link"));
+  const auto start = [&](const std::string& weights) {
+    return run_cudp(folder_, with({"train", "--dataset", table_.table, "--schema", table_.schema,
+                                   "--init", weights, "--out", out("run")},
+                                  args("--epsilon 0.05 --delta 1e-5 --batch 64 --steps 1 --lr 1e-4 "
+                                       "--device cpu --quiet --size-is-public")));
+  };
+  for (const std::string& weights :
+       {out() + "/private/runs/000001/release/model.safetensors", out("link/model.safetensors")}) {
+    const Finished f = start(weights);
+    EXPECT_EQ(f.exit, 2) << f.err;
+    EXPECT_EQ(f.err, "cudp: --init " + weights +
+                         ": expected weights that are released, found those of a training of a "
+                         "tuning, which releases the best one alone: --init " +
+                         out() + "/release/model.safetensors (cudp tune --resume " + out() +
+                         " finishes it)\n");
+    EXPECT_FALSE(fs::exists(out("run")));
+  }
+  const Finished f = start(out() + "/release/model.safetensors");
+  EXPECT_EQ(f.exit, 0) << f.err;
 }
 
 TEST_F(TuneCli, AllocatedTrainingsAreCountedByTheirPromise) {

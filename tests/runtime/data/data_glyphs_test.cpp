@@ -5,6 +5,7 @@
 
 #include "runtime/data/glyphs.hpp"
 #include "runtime/data/load.hpp"
+#include "runtime/data/named_datasets.hpp"
 
 namespace cudp {
 namespace {
@@ -34,6 +35,8 @@ TEST(Glyphs, SizesAndClassesAreBalanced) {
     EXPECT_EQ(set->bytes.size(), set->size() * 784);
   }
   EXPECT_EQ(split.train.size(), 12'000u);
+  EXPECT_EQ(split.train.size(), published_rows("glyphs"));
+  EXPECT_EQ(load_data({.dataset = "sentences"}).train.size(), published_rows("sentences"));
   EXPECT_EQ(split.test.size(), 2'000u);
 }
 
