@@ -186,7 +186,7 @@ void ReleasedChecker::check_selection() {
   Statement& s = begin("tuning");
   s.found = std::to_string(c_.tuning->grid.size()) + " candidates, " + number(c_.tuning->mean) +
             " trainings expected";
-  add(check_tuning(*c_.tuning, c_, bounds_));
+  add(check_tuning(*c_.tuning, c_, settings_, bounds_));
 }
 
 void ReleasedChecker::check_for_release() {

@@ -1,9 +1,13 @@
 #include "privacy/verify/tuning.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <exception>
+#include <optional>
 #include <stdexcept>
+#include <system_error>
+#include <utility>
 #include <variant>
 
 #include "privacy/filter.hpp"
@@ -110,11 +114,50 @@ void check_count(const privacy::CountSplit& count, const StatedNumbers& c,
   same("delta, that of the training's size_release", c.split->count_delta, count.count_delta);
 }
 
+/// Returns whether a run's setting has the value that a candidate's text states: the same number or
+/// text, or the name of the same file.
+bool is_value(const std::string& stated, const std::string& set) {
+  const auto read = [](const std::string& text) -> std::optional<double> {
+    double x = 0.0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return x;
+  };
+  if (const auto number = read(stated)) return read(set) == number;
+  const std::string name = set.starts_with("./") ? set.substr(2) : set;
+  return stated == set || stated.ends_with("/" + name) || stated.ends_with("/" + name + "/");
+}
+
+/// Returns whether the released settings are those of a candidate: its text is "KEY VALUE, KEY
+/// VALUE", where a value may have ", " in it.
+bool agrees(const std::string& candidate, const Settings& settings) {
+  std::vector<std::pair<std::string, std::string>> stated;
+  for (std::size_t at = 0; at < candidate.size();) {
+    const std::size_t end = std::min(candidate.find(", ", at), candidate.size());
+    const std::string part = candidate.substr(at, end - at);
+    at = end + 2;
+    const std::size_t space = part.find(' ');
+    const std::string key = part.substr(0, space);
+    if (space != std::string::npos && settings.has(key))
+      stated.emplace_back(key, part.substr(space + 1));
+    else if (stated.empty())
+      return false;
+    else
+      stated.back().second += ", " + part;
+  }
+  return std::ranges::all_of(stated, [&](const auto& setting) {
+    return is_value(setting.second, settings.text(setting.first));
+  });
+}
+
 }  // namespace
 
 std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers& c,
-                                      Bounds& bounds) {
+                                      const Settings& settings, Bounds& bounds) {
   std::vector<std::string> wrong;
+  const auto is_released = [&](std::uint64_t candidate) {
+    return candidate < tuning.grid.size() && agrees(tuning.grid[candidate], settings);
+  };
   // A tuning ends without a release if a training of it lost its key.
   if (c.lost_a_key()) wrong.emplace_back("keys_lost: expected none in a tuning, found one or more");
   if (tuning.grid.empty()) wrong.emplace_back("tuning.grid: expected candidates, found none");
@@ -142,7 +185,8 @@ std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers&
           wrong.push_back("tuning.spending: expected candidates of the grid, found number " +
                           std::to_string(candidate));
       try {
-        covered = covered || (!of_score && covers(part.spending, c));
+        covered = covered || (!of_score && std::ranges::any_of(part.candidates, is_released) &&
+                              covers(part.spending, c));
       } catch (const std::exception& e) {
         wrong.push_back(std::string("tuning.spending: ") + e.what());
       }
@@ -155,7 +199,9 @@ std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers&
                         ", found " + std::to_string(times[i]));
   }
   if (!covered)
-    wrong.emplace_back("tuning.spending: expected that of the released training, found others");
+    wrong.emplace_back(
+        "tuning.spending: expected that of the released training, for a candidate with the "
+        "settings of config.toml, found others");
   if (scored && std::ranges::none_of(tuning.parts, [&](const Tuning::Part& part) {
         return part.of_score && covers_score(part.spending, c);
       }))

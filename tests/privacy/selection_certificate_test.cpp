@@ -34,7 +34,7 @@ Certificate selected_certificate() {
   c.size.value = 1000.0;
   c.select(
       {.law = privacy::stopping_law(0.0, 4.0),
-       .grid = {"lr=0.5 batch=64", "lr=1 batch=64", "lr=1 batch=128", "lr=2 method=dpis"},
+       .grid = {"lr 0.5, batch 64", "lr 1, batch 64", "lr 1, batch 128", "lr 2, method dpis"},
        .grid_checksum = {},
        .parts = {{.candidates = {0, 1}, .spending = {.run = privacy::PlannedRun{first}}},
                  {.candidates = {2}, .spending = {.run = privacy::PlannedRun{second}}},
@@ -43,10 +43,12 @@ Certificate selected_certificate() {
   return c;
 }
 
-std::vector<std::string> differences(const Certificate& c) {
+std::vector<std::string> differences(const Certificate& c,
+                                     const char* released = "lr = 0.5\nbatch = 64\n") {
   const verify::StatedNumbers numbers = verify::read_stated_numbers(privacy::to_text(c));
   verify::Bounds bounds;
-  return verify::check_tuning(*numbers.tuning, numbers, bounds);
+  const verify::Settings settings(released);
+  return verify::check_tuning(*numbers.tuning, numbers, settings, bounds);
 }
 
 TEST(TuningPart, IsReadAsItWasWritten) {
@@ -74,7 +76,7 @@ TEST(TuningPart, FalseStatementsAreFound) {
       {"another gamma", [](Certificate&, Tuning& t) { t.law.gamma *= 1.01; }},
       {"a smaller cap", [](Certificate&, Tuning& t) { t.law.cap = 20; }},
       {"a candidate less", [](Certificate&, Tuning& t) { t.grid.pop_back(); }},
-      {"another candidate", [](Certificate&, Tuning& t) { t.grid[1] = "lr=3 batch=64"; }},
+      {"another candidate", [](Certificate&, Tuning& t) { t.grid[1] = "lr 3, batch 64"; }},
       {"the filter's candidate omitted", [](Certificate&, Tuning& t) { t.parts.pop_back(); }},
       {"a candidate without spending",
        [](Certificate&, Tuning& t) { t.parts[0].candidates = {0}; }},
@@ -106,7 +108,14 @@ TEST(TuningPart, IsThatOfTheReleasedTraining) {
   sums.releases = {{privacy::PoissonGaussian{0.0625, 1.0}, 40}};
   EXPECT_FALSE(differences(c).empty());
   sums.releases = {{privacy::PoissonGaussian{0.125, 2.25}, 40}};
-  EXPECT_TRUE(differences(c).empty());
+  EXPECT_EQ(differences(c, "lr = 1.0\nbatch = 128\n"), std::vector<std::string>());
+  // Those are the settings of another candidate, or of none.
+  EXPECT_FALSE(differences(c).empty());
+  EXPECT_FALSE(differences(c, "lr = 1.0\nbatch = 256\n").empty());
+  c.tuning->grid[2] = "model a, b/c.toml, lr 1";
+  c.tuning->grid_checksum = privacy::checksum_of_grid(c.tuning->grid);
+  EXPECT_EQ(differences(c, "model = \"c.toml\"\nlr = 1.0\n"), std::vector<std::string>());
+  EXPECT_FALSE(differences(c, "model = \"d.toml\"\nlr = 1.0\n").empty());
 }
 
 /// A selection of epsilon 2 among two candidates, scored on held-out rows, after one noisy number
@@ -132,7 +141,7 @@ Certificate counted_certificate() {
   c.split = split;
   c.hold_out({.share = 0.25, .epsilon = 0.875, .delta = 3e-6, .sigma = 6.0, .releases = 1});
   c.select({.law = privacy::stopping_law(0.0, 4.0),
-            .grid = {"lr=0.5", "lr=1"},
+            .grid = {"lr 0.5", "lr 1"},
             .grid_checksum = {},
             .parts = {{.candidates = {0, 1}, .spending = {.run = privacy::PlannedRun{steps}}},
                       {.of_score = true,
