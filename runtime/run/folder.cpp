@@ -192,6 +192,7 @@ void NewRunFolder::make_temporary() {
   remove_dead_starts(parent, prefix);
   const std::string first = prefix + std::to_string(::getpid());
   fs::path at = path_.parent_path() / first;
+  constexpr int kTries = 1000;
   for (int n = 2;;) {
     // Another job that ends with an error may remove an empty runs/ in the meantime.
     std::error_code error;
@@ -201,7 +202,7 @@ void NewRunFolder::make_temporary() {
       throw Error(at.string() + ": cannot make the folder: " + std::strerror(errno));
     };
     if (::mkdir(at.c_str(), 0777) != 0) {
-      if (errno == ENOENT) continue;
+      if (errno == ENOENT && n++ < kTries) continue;
       if (errno != EEXIST) fail();
     } else {
       open_ = open_folder(at);
