@@ -509,6 +509,23 @@ class Rules {
     if (is_method("outpert") || is_method("objpert")) of_risk();
   }
 
+  /// Checks the grid of the noisy minimum, and that its sensitivity is not more than `least`, that
+  /// of the minimum, and the rounding to the grid. The grid adds a millionth to the sensitivity,
+  /// unless the noise would be less than 2^20 or more than 2^39 grid steps.
+  void of_minimum(double least) {
+    double numbers = 0.0;
+    for (const privacy::NoisyValue& l : c_.noisy_values)
+      if (l.name == "minimum of the objective") numbers = static_cast<double>(l.numbers);
+    if (numbers == 0.0) return;
+    const double root = std::sqrt(numbers), up = 1.0 + 1e-12;
+    const int noise = std::ilogb(least * c_.sigma * up);
+    const double grid =
+        std::ldexp(1.0, std::clamp(std::ilogb(1e-6 * least / root * up), noise - 38, noise - 20));
+    expect(at("grid") <= grid, "grid, at most", grid, at("grid"));
+    const double most = (least + root * grid) * (1.0 + 1e-11);
+    expect(c_.sensitivity <= most, "sensitivity, at most", most, c_.sensitivity);
+  }
+
   void of_risk() {
     const double regulariser = at("regulariser"), tolerance = at("solver_tolerance");
     const double asked = s_.number("l2") * c_.size;
@@ -517,6 +534,7 @@ class Rules {
       const double least = (1.0 + 2.0 * tolerance) / regulariser;
       expect(c_.sensitivity >= least * (1.0 - 1e-12), "sensitivity, at least", least,
              c_.sensitivity);
+      of_minimum(least);
       return;
     }
     expect(regulariser >= asked * (1.0 - 1e-12), "regulariser, at least l2 times the row count",

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -159,27 +162,41 @@ void ReleasedChecker::take_totals(std::vector<privacy::NoisyValue>& rows, std::u
 }
 
 void ReleasedChecker::check_names() {
-  // Names of the values that the method may release, and how many values each release has; 0 if
-  // that number depends on the model.
-  std::vector<std::pair<std::string, std::uint64_t>> known;
-  if (c_.size_noise > 0.0) known.emplace_back(kSizeName, 1);
-  if (c_.feature_noise > 0.0)
-    for (const char* const name : {kDiagonalName, kBesideName, kChannelsName})
-      known.emplace_back(name, 0);
-  if (c_.quantile) known.emplace_back(kCountName, 1);
-  if (is_method("dpis")) known.emplace_back(kNormsName, 1);
-  if (is_method("dpis") && settings_.is_on("dpis-adaptive-clip"))
-    known.emplace_back(kNextClipName, 1);
-  if (is_method("dp-agd")) known.emplace_back(kGradientName, 0);
-  if (is_method("outpert")) known.emplace_back(kMinimumName, 0);
+  /// Number of values, 0 if it depends on the model, and the sensitivities that the method's rule
+  /// allows.
+  struct Known {
+    std::uint64_t numbers;
+    double least, most;
+  };
+  std::map<std::string, Known, std::less<>> known;
+  if (c_.size_noise > 0.0) known[kSizeName] = {1, 1.0, 1.0};
+  if (c_.feature_noise > 0.0) {
+    known[kDiagonalName] = known[kChannelsName] = {0, 1.0, 1.0};
+    known[kBesideName] = {0, std::sqrt(0.5), std::sqrt(0.5)};
+  }
+  if (c_.quantile) known[kCountName] = {1, 0.5, 0.5};
+  if (is_method("dpis")) {
+    const bool adapts = settings_.is_on("dpis-adaptive-clip");
+    known[kNormsName] = {1, adapts ? 1e-3 * c_.clip : c_.clip, adapts ? 4.0 * c_.clip : c_.clip};
+    if (adapts) known[kNextClipName] = {1, 4.0 * c_.clip, 4.0 * c_.clip};
+  }
+  if (is_method("dp-agd")) known[kGradientName] = {0, c_.sensitivity, c_.sensitivity};
+  if (is_method("outpert")) known[kMinimumName] = {0, c_.sensitivity, c_.sensitivity};
   std::uint64_t diagonal = 0, beside = 0;
   for (const privacy::NoisyValue& l : c_.noisy_values) {
-    const auto name = std::ranges::find(known, l.name, &decltype(known)::value_type::first);
-    if (name == known.end())
+    const auto name = known.find(l.name);
+    if (name == known.end()) {
       wrong(l.name + ": expected a value that the method releases, found another");
-    else if (name->second != 0 && name->second != l.numbers)
-      wrong(l.name + ": expected " + std::to_string(name->second) + " number, listed " +
-            std::to_string(l.numbers));
+    } else {
+      const auto& [numbers, least, most] = name->second;
+      if (numbers != 0 && numbers != l.numbers)
+        wrong(l.name + ": expected " + std::to_string(numbers) + " number, listed " +
+              std::to_string(l.numbers));
+      expect(l.sensitivity >= least / kFloatUpperTolerance, l.name + ": sensitivity, at least",
+             least, l.sensitivity);
+      expect(l.sensitivity <= most * kFloatUpperTolerance, l.name + ": sensitivity, at most", most,
+             l.sensitivity);
+    }
     const double steps = l.noise_std / l.grid;
     if (!(steps >= 0x1p16 && steps < 0x1p40 * kHostUpperTolerance))
       wrong(l.name + ": expected noise of 2^16 to 2^40 times the grid, found " + number(steps));

@@ -8,7 +8,10 @@
 #include <ctime>
 #include <future>
 #include <system_error>
+#include <vector>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +39,25 @@ void RunFolder::sync_all() {
   released.get();
   sync_folder(root_);
   sync_ = Sync::yes;
+}
+
+void RunFolder::remove_unfinished() const {
+  for (const char* const part : {"release", "private"}) {
+    std::error_code error;
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(root_ / part, error)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with('.') && name.find(".new") != std::string::npos &&
+          entry.symlink_status(error).type() == fs::file_type::regular)
+        files.push_back(entry.path());
+    }
+    for (const fs::path& file : files) {
+      // It may be a part of a key.
+      if (file.filename().string().find("key") != std::string::npos) overwrite_with_zeros(file);
+      fs::remove(file, error);
+      if (error) throw Error(file.string() + ": cannot remove it: " + error.message());
+    }
+  }
 }
 
 ReservedFolder reserve_run_folder(std::string name) {
@@ -97,15 +119,56 @@ void check_not_of_tuning(const fs::path& path) {
                      tuning);
 }
 
-NewRunFolder::NewRunFolder(fs::path path) : path_(std::move(path)) {
+namespace {
+
+/// Whether this process has the lock of a folder, or another one has it. A file system without
+/// locks does not tell.
+enum class Locked { here, elsewhere, unknown };
+
+Locked try_lock(int folder) {
+  if (::flock(folder, LOCK_EX | LOCK_NB) == 0) return Locked::here;
+  return errno == EWOULDBLOCK ? Locked::elsewhere : Locked::unknown;
+}
+
+int open_folder(const fs::path& path) {
+  return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/// Returns whether `path` still names the folder that was opened as `folder`.
+bool is_at(const fs::path& path, int folder) {
+  struct stat opened {};
+  struct stat named {};
+  return ::fstat(folder, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+/// Removes the temporary folders of starts that were killed before publish(). Such a folder has a
+/// name of `prefix`, digits and hyphens, and nobody has its lock.
+void remove_dead_starts(const fs::path& parent, const std::string& prefix) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(parent, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix) ||
+        name.find_first_not_of("0123456789-", prefix.size()) != std::string::npos)
+      continue;
+    const int folder = open_folder(entry.path());
+    if (folder < 0) continue;
+    // A start that published its folder in the meantime has let go of the lock, too.
+    if (try_lock(folder) == Locked::here && is_at(entry.path(), folder))
+      fs::remove_all(entry.path(), error);
+    ::close(folder);
+  }
+}
+
+}  // namespace
+
+NewRunFolder::NewRunFolder(fs::path path) : NewRunFolder() {
+  path_ = std::move(path);
   // "runs/a/" and "runs/a" name the same folder.
   if (!path_.has_filename()) path_ = path_.parent_path();
   check_free(path_);
-  temporary_ = path_.parent_path() / std::string(".")
-                                         .append(path_.filename().string())
-                                         .append(".new-")
-                                         .append(std::to_string(::getpid()));
   const FilesInChange lock;
+  make_temporary();
   unfinished_.emplace(temporary_);
   make_folder(temporary_ / "release", fs::perms(0755));
   make_folder(temporary_ / "private", fs::perms(0700));
@@ -118,7 +181,46 @@ NewRunFolder::NewRunFolder(ReservedFolder reserved) : NewRunFolder(reserved.path
     unfinished_parent_.emplace(reserved_.path.parent_path(), UnfinishedFile::Remove::if_empty);
 }
 
+void NewRunFolder::make_temporary() {
+  const fs::path parent = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
+  const std::string prefix = "." + path_.filename().string() + ".new-";
+  remove_dead_starts(parent, prefix);
+  const std::string first = prefix + std::to_string(::getpid());
+  fs::path at = path_.parent_path() / first;
+  constexpr int kTries = 1000;
+  for (int n = 2;;) {
+    // Another job that ends with an error may remove an empty runs/ in the meantime.
+    std::error_code error;
+    fs::create_directories(parent, error);
+    if (error) throw Error(parent.string() + ": cannot make the folder: " + error.message());
+    const auto fail = [&] {
+      throw Error(at.string() + ": cannot make the folder: " + std::strerror(errno));
+    };
+    if (::mkdir(at.c_str(), 0777) != 0) {
+      if (errno == ENOENT && n++ < kTries) continue;
+      if (errno != EEXIST) fail();
+    } else {
+      open_ = open_folder(at);
+      if (open_ < 0 && errno != ENOENT) fail();
+      // Another start may have taken it for a dead one before it was locked.
+      if (open_ >= 0 && try_lock(open_) != Locked::elsewhere && is_at(at, open_)) break;
+      if (open_ >= 0) ::close(std::exchange(open_, -1));
+    }
+    at = path_.parent_path() / (first + "-" + std::to_string(n++));
+  }
+  temporary_ = at;
+  struct stat made {};
+  if (::fstat(open_, &made) != 0 || ::fchmod(open_, 0700) != 0)
+    throw Error(at.string() + ": cannot set the permissions: " + std::strerror(errno));
+  mode_ = made.st_mode & 07777;
+}
+
 NewRunFolder::~NewRunFolder() {
+  remove_unpublished();
+  if (open_ >= 0) ::close(open_);  // lets go of the lock
+}
+
+void NewRunFolder::remove_unpublished() const {
   std::error_code ignored;
   if (temporary_.empty()) return;
   fs::remove_all(temporary_, ignored);
@@ -134,6 +236,8 @@ RunFolder NewRunFolder::publish(Sync sync) {
   fs::rename(temporary_, path_, error);  // replaces an empty folder
   if (error) throw Error(path_.string() + ": cannot make the run folder: " + error.message());
   temporary_.clear();
+  // Only now, so that nobody else can read what a killed start leaves.
+  (void)::fchmod(open_, mode_);
   for (auto* const mark : {&unfinished_, &unfinished_path_, &unfinished_parent_}) mark->reset();
   if (sync == Sync::yes) sync_folder(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
   return RunFolder(path_, sync);

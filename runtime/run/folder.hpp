@@ -30,6 +30,9 @@ class RunFolder {
   }
   /// Writes all files of the run to disk, and syncs those that are written from now on.
   void sync_all();
+  /// Removes files that a killed process left half-written: regular files whose name begins with
+  /// '.' and contains ".new". Call it only while the run is locked.
+  void remove_unfinished() const;
 
   std::filesystem::path release(const char* name) const { return root_ / "release" / name; }
   std::filesystem::path owner(const char* name) const { return root_ / "private" / name; }
@@ -104,7 +107,8 @@ ReservedFolder reserve_run_folder(std::string name);
 /// The folder of a run while it is being created. It has a temporary name next to its final path,
 /// and is moved there as soon as the run could be resumed from it, so that other processes only see
 /// folders of runs that can be resumed. Its files are synced to disk when it is moved, because no
-/// process reads them before.
+/// process reads them before. Until then only its owner can read it, and it is locked, so that the
+/// next start of the same run removes the folder if this process was killed.
 class NewRunFolder {
  public:
   /// Creates the folder under a temporary name. path: final path of the folder. Throws InputError
@@ -124,8 +128,15 @@ class NewRunFolder {
   RunFolder publish(Sync sync = Sync::yes);
 
  private:
+  NewRunFolder() = default;
+  /// Makes the folder temporary_, which did not exist before, and locks it.
+  void make_temporary();
+  void remove_unpublished() const;
+
   std::filesystem::path path_;
   std::filesystem::path temporary_;
+  int open_ = -1;      ///< temporary_, with its lock
+  unsigned mode_ = 0;  ///< permissions that the folder gets at its final path
   ReservedFolder reserved_;
   std::optional<UnfinishedFile> unfinished_, unfinished_path_, unfinished_parent_;
 };

@@ -87,6 +87,7 @@ privacy::Ledger read_ledger(const RunFolder& folder, const Checkpoint& c,
 StoredRun open_stored_run(const Settings& flags, Reporter& reporter) {
   const RunFolder folder = resumed_folder(flags);
   FolderLock lock(folder.checkpoints());
+  folder.remove_unfinished();
   reporter.keep_log(folder.log());
   set_interrupt_log(folder.log());
   auto stored = newest_checkpoint(folder.checkpoints(),

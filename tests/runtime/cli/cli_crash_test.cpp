@@ -5,6 +5,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -81,6 +82,20 @@ TEST_F(CliCrash, ADamagedCheckpointIsNamedAndTheOneBeforeItUsed) {
   EXPECT_NE(f.err.find(newest.filename().string() + ": damaged"), std::string::npos) << f.err;
   EXPECT_EQ(file("run/release/model.safetensors"), file("whole/release/model.safetensors"));
   EXPECT_EQ(file("run/release/privacy.json"), file("whole/release/privacy.json"));
+}
+
+/// As a kill while a picture is drawn, or a file is replaced, leaves them.
+TEST_F(CliCrash, HalfWrittenFilesAreGoneAfterAResume) {
+  interrupt_at("run", 50);
+  const std::vector<std::string> left = {"release/.curves.png.new-77", "release/.privacy.json.new",
+                                         "private/.ledger.new", "private/.rows.new-9"};
+  for (const std::string& name : left) write_text(folder_ / ("run/" + name), "half");
+  write_text(folder_ / "run/private/.owners", "a note");
+  ASSERT_EQ(resume("run").exit, 0);
+  for (const std::string& name : left) EXPECT_FALSE(fs::exists(folder_ / ("run/" + name))) << name;
+  EXPECT_TRUE(fs::exists(folder_ / "run/private/.owners"));
+  const Finished verified = run_cudp(folder_, {"verify", folder_ / "run"});
+  EXPECT_EQ(verified.exit, 0) << verified.out << verified.err;
 }
 
 TEST_F(CliCrash, ChangedFlagsAreRefusedOnResume) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -315,6 +316,46 @@ TEST_F(ForgedRelease, TheBoundOfNormsIsThatOfTheModel) {
   write_text(folder_ / "forged/config.toml",
              with_line(content_of(folder_ / "run/release/config.toml"), "clip", "clip = 0.1\n"));
   expect_found("model", "the longest gradient of this model, found 0.1");
+}
+
+/// The noise shrinks with the sensitivity, so that their ratio stays what was paid for.
+TEST_F(ForgedRelease, SensitivitiesAreThoseOfTheMethod) {
+  const auto scale = [&](const std::string& name, double factor) {
+    forge([&](ReleaseJson& c) {
+      std::size_t scaled = 0;
+      for (ReleaseJson& value : c["noisy_values"]) {
+        if (value["what"].get<std::string>().find(name) == std::string::npos) continue;
+        for (const char* const key : {"sensitivity", "noise_std"})
+          value[key] = value[key].get<double>() * factor;
+        ++scaled;
+      }
+      EXPECT_GT(scaled, 0u) << name;
+    });
+  };
+  const std::pair<const char*, Arguments> cases[] = {
+      {"moments", with(kFewSteps, {"--features", "pca", "--feature-dimensions", "2"})},
+      {"norms", with(kFewSteps, {"--method", "dpis"})},
+      {"count of", with(kFewSteps, {"--method", "dpsgd-quantile"})},
+  };
+  for (const auto& [name, words] : cases) {
+    fs::remove_all(folder_ / "run");
+    ASSERT_NO_FATAL_FAILURE(train_table(words));
+    expect_run_holds();
+    scale(name, 0.5);
+    expect_found("releases", "sensitivity, at least");
+    scale(name, 2.0);
+    expect_found("releases", "sensitivity, at most");
+  }
+  fs::remove_all(folder_ / "run");
+  ASSERT_NO_FATAL_FAILURE(train_table({"--method", "outpert"}));
+  expect_run_holds();
+  scale("minimum", 8.0);
+  const fs::path file = folder_ / "forged/privacy.json";
+  ReleaseJson certificate = ReleaseJson::parse(content_of(file));
+  for (const char* const key : {"sensitivity", "noise_std"})
+    certificate[key] = certificate[key].get<double>() * 8.0;
+  write_text(file, certificate.dump(2) + "\n");
+  expect_found("releases", "sensitivity, at most");
 }
 
 /// On CUDA the norm of a layer with 490,000 weights may be too small by 0.18 %.

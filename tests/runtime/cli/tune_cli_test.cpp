@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "privacy/certificate/certificate.hpp"
 #include "tests/support/args.hpp"
 #include "tests/support/cudp_process.hpp"
 #include "tests/support/tune_fixture.hpp"
@@ -118,6 +119,66 @@ TEST_F(TuneCli, WeightsOfItsTrainingsAreNoStart) {
   }
   const Finished f = start(out() + "/release/model.safetensors");
   EXPECT_EQ(f.exit, 0) << f.err;
+}
+
+/// The released training is a candidate of the grid, and its own part pays for it.
+TEST_F(TuneCli, AReleaseOfAnotherCandidateIsFound) {
+  ASSERT_EQ(run_cudp(folder_, tune(with(scored(), {"--out", out()}))).exit, 0);
+  const auto certificate = json("release/privacy.json");
+  const std::string settings = content_of(out() + "/release/config.toml");
+  // Returns the differences of the check of the tuning.
+  const auto differences = [&](const auto& change) {
+    auto changed = certificate;
+    change(changed["tuning"]);
+    write_text(out() + "/release/privacy.json", changed.dump(2) + "\n");
+    const Finished f = run_cudp(folder_, {"verify", out(), "--json"});
+    const auto answer = nlohmann::json::parse(f.out, nullptr, false);
+    EXPECT_TRUE(answer.is_object()) << f.out << f.err;
+    std::string found;
+    if (answer.is_object())
+      for (const auto& check : answer["checks"])
+        if (check["check"] == "tuning" && check["result"] == "differs")
+          found += check["differences"].dump();
+    return found;
+  };
+  const std::string expected = "expected a candidate with the settings of config.toml";
+  const auto expect_found = [&](const auto& change) {
+    const std::string found = differences(change);
+    EXPECT_NE(found.find(expected), std::string::npos) << found;
+  };
+  EXPECT_EQ(differences([](auto&) {}), "");
+  EXPECT_EQ(certificate["tuning"]["grid"][1], "clip 0.1, lr 0.5");
+  // The part of the released candidate is made smaller, the others' stays.
+  std::vector<std::uint64_t> released, others;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    const std::string lr = i % 2 == 0 ? "0.1" : "0.5", clip = i < 2 ? "0.1" : "1.0";
+    const bool is_released = settings.find("\nlr = " + lr + "\n") != std::string::npos &&
+                             settings.find("\nclip = " + clip + "\n") != std::string::npos;
+    (is_released ? released : others).push_back(i);
+  }
+  ASSERT_EQ(released.size(), 1u) << certificate["tuning"]["grid"];
+  const auto split = [&](std::uint64_t steps) {
+    return [&, steps](auto& tuning) {
+      auto one = tuning["spending"][0], other = one;
+      one["candidates"] = released;
+      one["releases"][0]["steps"] = steps;
+      other["candidates"] = others;
+      tuning["spending"] = {other, one};
+    };
+  };
+  EXPECT_EQ(differences(split(12)), "");
+  expect_found(split(1));
+  const auto renamed = [](auto& tuning) {
+    const std::vector<std::string> grid = {"lr 0.2, clip 0.1", "method dp-agd", "anything", "lr"};
+    tuning["grid"] = grid;
+    tuning["grid_checksum"] = privacy::checksum_of_grid(grid);
+  };
+  expect_found(renamed);
+  std::string other = settings;
+  const std::size_t lr = other.find("\nlr = ");
+  other.replace(lr, other.find('\n', lr + 1) - lr, "\nlr = 7.0");
+  write_text(out() + "/release/config.toml", other);
+  expect_found([](auto&) {});
 }
 
 TEST_F(TuneCli, AllocatedTrainingsAreCountedByTheirPromise) {

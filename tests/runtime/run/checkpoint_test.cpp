@@ -198,6 +198,37 @@ TEST(RunFolder, AppearsWholeOrNotAtAll) {
   EXPECT_TRUE(fs::exists(folder / "empty/release"));
 }
 
+TEST(RunFolder, OfAStartThatWasKilledIsRemovedByTheNextOne) {
+  const TemporaryFolder folder;
+  for (const char* const name : {".a.new-1/private", ".a.new-2-3/release", ".a.new-b", ".c.new-1"})
+    fs::create_directories(folder / name);
+  write_text(folder / ".a.new-1/private/key", "x");
+  write_text(folder / ".a.new-4", "not a folder");
+  NewRunFolder made(folder / "a");
+  for (const char* const name : {".a.new-1", ".a.new-2-3"})
+    EXPECT_FALSE(fs::exists(folder / name)) << name;
+  for (const char* const name : {".a.new-b", ".c.new-1", ".a.new-4"})
+    EXPECT_TRUE(fs::exists(folder / name)) << name;
+}
+
+TEST(RunFolder, OfAStartInProgressIsItsOwnAndHidden) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "plain");
+  NewRunFolder one(folder / "a");
+  write_text(one.folder().config(), "one");
+  EXPECT_EQ(mode(one.folder().root()), fs::perms(0700));
+  {
+    // The process's number is the same, as it may be in two containers.
+    const NewRunFolder two(folder / "a");
+    EXPECT_NE(two.folder().root(), one.folder().root());
+    EXPECT_FALSE(fs::exists(two.folder().config()));
+    EXPECT_TRUE(fs::exists(one.folder().config()));
+  }
+  const RunFolder run = one.publish();
+  EXPECT_EQ(content_of(run.config()), "one");
+  EXPECT_EQ(mode(run.root()), mode(folder / "plain"));
+}
+
 /// A code is of one key, one purpose and one text.
 TEST(Checkpoint, AFileThatTheRunDidNotWriteIsTold) {
   const TemporaryFolder folder;
