@@ -185,13 +185,16 @@ TEST_F(CudaPatchProduct, IsTheConvolutionOfEachExample) {
                 const auto at = static_cast<std::size_t>(e * out.size() + out.at(j, y, i));
                 written[at] = true;
                 const OutputInDouble want = in_double(q, out, x, weight, bias, e, j, y, i);
-                if (std::isnan(want.sum))
+                if (std::isnan(want.sum)) {
                   ASSERT_TRUE(std::isnan(got[at]));
-                else
+                } else {
                   expect_near(got[at], want.sum, want.size, static_cast<int>(at));
+                }
               }
         for (std::size_t i = 0; i < got.size(); ++i)
-          if (!written[i]) ASSERT_EQ(got[i], kLoud) << "written outside, at " << i;
+          if (!written[i]) {
+            ASSERT_EQ(got[i], kLoud) << "written outside, at " << i;
+          }
       }
     }
 }
