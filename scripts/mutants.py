@@ -183,7 +183,7 @@ SOURCE_MUTANTS = [
     ("a pair completed twice", "kernels/step/finish.cuh", "    atomicAdd(bits, 0u - bit);\n", "", FINISH),
     ("the next step started by the first block", "kernels/step/sample.cuh", "+ 1 != gridDim.x) return;", "!= 0) return;", FINISH),
     ("no fence before a block is counted", "kernels/step/sample.cuh", "  __threadfence();\n  if (atomicAdd", "  if (atomicAdd", FINISH),
-    ("no fence after the last block is counted", "kernels/step/sample.cuh", "  __threadfence();\n  c.blocks_done", "  c.blocks_done", FINISH),
+    ("no fence after the last block is counted", "kernels/step/sample.cuh", "  __threadfence();\n  const std::uint64_t step", "  const std::uint64_t step", FINISH),
     ("steps go on after one that waits", "kernels/step/step_cursor.hpp", "return c.pending != 0 || c.oversized_batch != 0", "return c.oversized_batch != 0", FINISH),
     ("no wait for the sum", "kernels/common/dependent.cuh",
      'asm volatile("griddepcontrol.wait;" ::: "memory");', 'asm volatile("" ::: "memory");', ENGINE),

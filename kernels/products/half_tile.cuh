@@ -19,9 +19,8 @@ struct HalfTile : WarpTile<64, 64, 32, 32> {
   alignas(16) std::uint16_t a[2][kTerms][kPitch];
   alignas(16) std::uint16_t b[2][kTerms][kPitch];
 
-  /// Loads the right operands of the products of the warp's columns: y[n] for columns 16 n .. 16 n
-  /// +
-  /// 15. b: a buffer of the tile.
+  /// Loads the right operands of the products of the warp's columns: y[n] for the 16 columns from
+  /// 16 n on. b: a buffer of the tile.
   static __device__ __forceinline__ void load_columns(const std::uint16_t (&b)[kTerms][kPitch],
                                                       u32 (&y)[2][4]) {
     // Lane 8 i + r passes the address of row r of the i-th matrix of 8 x 8 numbers.

@@ -216,9 +216,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     a.parts[static_cast<std::int64_t>(tile) * a.gradient.batch.capacity + e] = square;
 }
 
-// Adds gradients. grid: tiles of kPatchRows rows, column tiles, groups of examples_per_block
-// examples. block: T::kThreads. dynamic smem: patch_bytes(). At least 384 threads fit on a
-// multiprocessor (__launch_bounds__).
+// Adds gradients. grid: tiles of kPatchRows rows, column tiles, stripes of examples. block:
+// T::kThreads. dynamic smem: patch_bytes(). At least 640 threads (2 blocks) fit on a multiprocessor
+// (__launch_bounds__).
 template <class T>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     patch_gradient_sum_kernel(WeightGradientSum a) {

@@ -73,12 +73,14 @@ inline std::size_t patch_bytes(const ConvPatch& p, int columns) {
 }
 
 /// Returns p with the largest possible number of output rows (`lines`). A patch must fit into
-/// shared_bytes, and the number must divide the image's rows. lines = 0 if no number is possible.
-/// columns: number of output channels.
+/// shared_bytes, the number must divide the image's rows, and the patch must have at least two
+/// pixels, because a Divisor divides by 2 or more. lines = 0 if no number is possible. columns:
+/// number of output channels.
 inline ConvPatch conv_patch(const ConvPatch& p, int columns, std::size_t shared_bytes) {
   ConvPatch best = p;
   best.lines = 0;
   for (int lines = 1; lines <= p.dy.height && lines * p.dy.width <= kMaxPatchTerms; ++lines) {
+    if (lines * p.dy.row() < 2) continue;
     const ConvPatch next = with_lines(p, lines);
     if (p.dy.height % lines == 0 && patch_bytes(next, patch_columns(columns)) <= shared_bytes)
       best = next;

@@ -276,7 +276,7 @@ struct WeighedTerms {
   }
 };
 
-/// Function object for multiply_tile(), for the weighted sum of a group's gradients in a
+/// Function object for multiply_tile(), for the weighted sum of a stripe's gradients in a
 /// convolution, where each number of an example's gradient is a sum of several products. Returns
 /// the Term (offset and factor 1) at index t. Each example has `round` consecutive indices; those
 /// beyond its last product give zeros. An example with clip factor 0 gives zeros.
@@ -294,7 +294,7 @@ struct TermsByRounds {
   }
 };
 
-// Adds gradients. grid: row tiles, column tiles, groups of examples_per_block examples. block:
+// Adds gradients. grid: row tiles, column tiles, stripes of examples. block:
 // T::kThreads. static smem: 5.5 to 18 KB. At least this many threads fit on a multiprocessor
 // (__launch_bounds__): 384 in float32, 256 to 384 with tensor cores.
 template <class T>

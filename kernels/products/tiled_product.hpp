@@ -200,9 +200,10 @@ inline void validate(const WeightGradient& g) {
          "weight gradient: expected rows, columns and terms > 0");
   expect(g.batch.capacity <= 65535, "weight gradient: expected a micro-batch of at most 65535");
   const ConvPatch& p = g.patch;
-  expect(p.lines == 0 || (g.rows == kPatchTaps * p.x.channels && g.columns == p.dy.channels &&
-                          g.terms_per_example == p.dy.height * p.dy.width &&
-                          p.dy.height % p.lines == 0 && p.lines * p.dy.width <= kMaxPatchTerms),
+  expect(p.lines == 0 ||
+             (g.rows == kPatchTaps * p.x.channels && g.columns == p.dy.channels &&
+              g.terms_per_example == p.dy.height * p.dy.width && p.dy.height % p.lines == 0 &&
+              p.lines * p.dy.width <= kMaxPatchTerms && p.x_pixels.n > 1 && p.dy_pixels.n > 1),
          "weight gradient: expected patches of its own planes");
   expect(p.lines == 0 || (g.logit_gradients != nullptr && g.outputs > 0),
          "weight gradient: expected the derivatives by the logits with patches");

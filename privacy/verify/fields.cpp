@@ -436,7 +436,9 @@ class Format {
     if (s_.has("init")) {
       must("public_inputs", objects());
       must("public_inputs[].what", one_of({"initial weights"}));
-      must("public_inputs[].file", one_of({s_.text("init")}));
+      // config.toml has "./" before the name of a file that could be taken for another name.
+      const std::string file = s_.text("init");
+      must("public_inputs[].file", one_of({file.starts_with("./") ? file.substr(2) : file}));
       must("public_inputs[].sha256", sha256());  // compared with the released model
       must_if(s_.has("freeze"), "public_inputs[].frozen", texts());
       must("public_inputs[].guarantee",

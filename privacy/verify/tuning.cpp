@@ -85,18 +85,33 @@ std::optional<double> number_in(std::string_view text) {
   return x;
 }
 
+/// Removes the first part of a list with commas from `list`, and returns it without blanks around
+/// it.
+std::string_view take_part(std::string_view& list) {
+  const std::size_t end = std::min(list.find(','), list.size());
+  std::string_view part = list.substr(0, end);
+  list.remove_prefix(std::min(end + 1, list.size()));
+  while (part.starts_with(' ')) part.remove_prefix(1);
+  while (part.ends_with(' ')) part.remove_suffix(1);
+  return part;
+}
+
 /// Returns whether a setting of a candidate is the one in config.toml, which has numbers in another
-/// form, names of files without their folders, and escapes of special characters.
+/// form, names of files without their folders, and escapes of special characters. A list, such as
+/// "1,0.5", is compared part by part.
 bool is_same_value(std::string of_candidate, std::string written) {
-  const std::optional<double> number = number_in(of_candidate);
-  if (number && number == number_in(written)) return true;
   std::erase(of_candidate, '\\');
   std::erase(written, '\\');
-  if (of_candidate == written) return true;
-  const std::size_t folder = of_candidate.rfind('/');
-  if (folder == std::string::npos) return false;
-  return of_candidate.substr(folder + 1) ==
-         (written.starts_with("./") ? written.substr(2) : written);
+  if (std::ranges::count(of_candidate, ',') != std::ranges::count(written, ',')) return false;
+  std::string_view ours = of_candidate, theirs = written;
+  while (!ours.empty() || !theirs.empty()) {
+    const std::string_view one = take_part(ours), other = take_part(theirs);
+    const std::optional<double> number = number_in(one);
+    if (number && number == number_in(other)) continue;
+    const auto name_in = [](std::string_view path) { return path.substr(path.rfind('/') + 1); };
+    if (one != other && name_in(one) != name_in(other)) return false;
+  }
+  return true;
 }
 
 /// Returns the position of the setting in a candidate's text that follows the value at `at`: that
@@ -113,7 +128,8 @@ std::size_t next_setting(std::string_view candidate, std::size_t at) {
 }
 
 /// Returns whether the settings in a candidate's text, such as "lr 0.5, clip 1", are those of the
-/// released training's config.toml.
+/// released training's config.toml. `device` is not compared: config.toml has the device that the
+/// program chose.
 bool has_settings_of(std::string_view candidate, const Settings& settings) {
   while (!candidate.empty()) {
     const std::size_t space = candidate.find(' ');
@@ -122,8 +138,9 @@ bool has_settings_of(std::string_view candidate, const Settings& settings) {
     const std::size_t end = next_setting(candidate, space + 1);
     const std::string value(candidate.substr(space + 1, end - std::min(end, space + 1)));
     const bool may_be_empty = std::ranges::find(kMayBeEmpty, key) != std::end(kMayBeEmpty);
-    if (value.empty() ? !may_be_empty
-                      : !settings.has(key) || !is_same_value(value, settings.text(key)))
+    if (value.empty()
+            ? !may_be_empty
+            : !settings.has(key) || (key != "device" && !is_same_value(value, settings.text(key))))
       return false;
     candidate = end == std::string_view::npos ? "" : candidate.substr(end + 2);
   }
@@ -209,7 +226,9 @@ std::vector<std::string> check_tuning(const Tuning& tuning, const StatedNumbers&
         if (of_score || !covers(part.spending, c)) continue;
         covered = true;
         is_of_grid = is_of_grid || std::ranges::any_of(part.candidates, [&](std::uint64_t i) {
-                       return i < tuning.grid.size() && has_settings_of(tuning.grid[i], settings);
+                       return i < tuning.grid.size() &&
+                              (!tuning.grid[i].empty() || tuning.grid.size() == 1) &&
+                              has_settings_of(tuning.grid[i], settings);
                      });
       } catch (const std::exception& e) {
         wrong.push_back(std::string("tuning.spending: ") + e.what());

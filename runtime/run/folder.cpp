@@ -41,13 +41,27 @@ void RunFolder::sync_all() {
   sync_ = Sync::yes;
 }
 
+namespace {
+
+/// Returns whether a file's name is that of a file that is being written: `.NAME.new` or
+/// `.NAME.new-NUMBER`.
+bool is_unfinished(const std::string& name) {
+  constexpr std::string_view kMark = ".new";
+  const std::size_t mark = name.rfind(kMark);
+  if (!name.starts_with('.') || mark == std::string::npos || mark < 2) return false;
+  const std::string number = name.substr(mark + kMark.size());
+  return number.empty() || (number.size() > 1 && number[0] == '-' &&
+                            number.find_first_not_of("0123456789", 1) == std::string::npos);
+}
+
+}  // namespace
+
 void RunFolder::remove_unfinished() const {
   for (const char* const part : {"release", "private"}) {
     std::error_code error;
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(root_ / part, error)) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with('.') && name.find(".new") != std::string::npos &&
+      if (is_unfinished(entry.path().filename().string()) &&
           entry.symlink_status(error).type() == fs::file_type::regular)
         files.push_back(entry.path());
     }
@@ -188,7 +202,8 @@ void NewRunFolder::make_temporary() {
   const std::string first = prefix + std::to_string(::getpid());
   fs::path at = path_.parent_path() / first;
   constexpr int kTries = 1000;
-  for (int n = 2;;) {
+  for (int n = 2;; ++n) {
+    if (n > kTries) throw Error(at.string() + ": cannot make and lock the folder");
     // Another job that ends with an error may remove an empty runs/ in the meantime.
     std::error_code error;
     fs::create_directories(parent, error);
@@ -197,7 +212,7 @@ void NewRunFolder::make_temporary() {
       throw Error(at.string() + ": cannot make the folder: " + std::strerror(errno));
     };
     if (::mkdir(at.c_str(), 0777) != 0) {
-      if (errno == ENOENT && n++ < kTries) continue;
+      if (errno == ENOENT && n < kTries) continue;
       if (errno != EEXIST) fail();
     } else {
       open_ = open_folder(at);
@@ -206,7 +221,7 @@ void NewRunFolder::make_temporary() {
       if (open_ >= 0 && try_lock(open_) != Locked::elsewhere && is_at(at, open_)) break;
       if (open_ >= 0) ::close(std::exchange(open_, -1));
     }
-    at = path_.parent_path() / (first + "-" + std::to_string(n++));
+    at = path_.parent_path() / (first + "-" + std::to_string(n));
   }
   temporary_ = at;
   struct stat made {};

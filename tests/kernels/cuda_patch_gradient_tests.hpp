@@ -24,7 +24,8 @@ struct PatchCase {
 };
 constexpr PatchCase kPatchCases[] = {{32, 8, 8, 40, 1, 1, 0, 1},   {35, 4, 4, 70, 1, 1, 1, 1},
                                      {16, 16, 16, 32, 2, 1, 0, 2}, {33, 6, 10, 5, 1, 0, 1, 0},
-                                     {64, 2, 32, 32, 1, 1, 0, 1},  {17, 7, 7, 33, 1, 1, 0, 1}};
+                                     {64, 2, 32, 32, 1, 1, 0, 1},  {17, 7, 7, 33, 1, 1, 0, 1},
+                                     {16, 6, 1, 40, 1, 1, 0, 0}};
 constexpr std::size_t kPatchCapacity = std::size_t{47} * 1024;
 
 /// The planes of a case, in patches of `lines` lines; 0: of as many as possible.
@@ -345,6 +346,8 @@ TEST(ConvPatch, TakesWhatFits) {
   EXPECT_EQ(lines({32, 28, 28, 64, 1, 1, 0, 1}, kMuch), 7) << "whole patches";
   EXPECT_EQ(lines({32, 8, 8, 64, 1, 1, 0, 1}, 1024), 0) << "too little memory";
   EXPECT_EQ(lines({32, 3, 300, 64, 1, 1, 0, 1}, kMuch), 0) << "too many pixels";
+  EXPECT_EQ(lines({16, 223, 1, 32, 1, 1, 0, 0}, std::size_t{71} * 1024), 0)
+      << "one pixel in a patch: 223 is a prime number, and 223 pixels do not fit";
 }
 
 /// The eight rows that ldmatrix reads at once are chunks of 16 bytes in different banks.

@@ -134,9 +134,12 @@ TEST(TuningPart, SettingsAreThoseOfACandidate) {
       {"model nets/a.toml, lr 2", "model = \"a.toml\"\nlr = 2.0\n"},
       {"model ../nets/a, lr 2", "model = \"./a\"\nlr = 2.0\n"},
       {"lr 2, class-weights 1, 0.3, clip 4", "lr = 2.0\nclip = 4.0\nclass-weights = \"1, 0.3\"\n"},
+      {"lr 2, class-weights 1,5.0", "lr = 2.0\nclass-weights = \"1,5\"\n"},
+      {"init w1, lr 2", "lr = 2.0\ninit = \"./w1\"\n"},
+      {"device cuda:0, lr 2", "lr = 2.0\ndevice = \"cuda\"\n"},
       {"freeze , lr 2", "lr = 2.0\n"},
       {"freeze fc1, fc2, lr 2", "freeze = \"fc1, fc2\"\nlr = 2.0\n"},
-      {"", "lr = 2.0\n"}};
+  };
   for (const auto& [candidate, settings] : same)
     EXPECT_EQ(differences_of_grid(candidate, settings), std::vector<std::string>()) << candidate;
   const std::pair<const char*, const char*> others[] = {
@@ -147,6 +150,9 @@ TEST(TuningPart, SettingsAreThoseOfACandidate) {
       {"any text", "lr = 0.5\n"},
       {"text", "lr = 0.5\n"},
       {"lr 0.5, an audit found no leak", "lr = 0.5\n"},
+      {"", "lr = 2.0\n"},
+      {"class-weights 1,5", "class-weights = \"1,5,2\"\n"},
+      {"class-weights 1,5", "class-weights = \"1,6\"\n"},
       {"method dpsgd-quantile", "method = \"dpsgd\"\n"},
       {"model nets/a.toml", "model = \"b.toml\"\n"}};
   for (const auto& [candidate, settings] : others) {

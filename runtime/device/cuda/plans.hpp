@@ -69,7 +69,7 @@ struct ProductPlan {
   std::int64_t rounded_at = -1;  ///< offset of the rounded weight, for TF32 without a patch, or -1
 };
 
-/// Describes a copy of a weight matrix, rounded to TF32, that is made before each step. If
+/// Describes a copy of a weight matrix, rounded to TF32 or fp16, that is made before each step. If
 /// keeps_order is false, the copy is in the order in which the kernel of a product reads it. If
 /// keeps_order is true, it is in the original order. One launch makes all copies of a network. It
 /// is omitted if all copies have keeps_order; the products then round weights on every load

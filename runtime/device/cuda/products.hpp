@@ -55,9 +55,9 @@ class CudaProducts {
 
   void fill_scratch() { packed_.fill_scratch(); }
 
-  /// Makes the copies of the weights that tensor cores read, rounded to TF32 and reordered. Call it
-  /// when the parameters have changed, before the next product. parameters: the whole network's
-  /// parameters, [d], in device memory.
+  /// Makes the copies of the weights that tensor cores read, rounded to TF32 or fp16 and reordered.
+  /// Call it when the parameters have changed, before the next product. parameters: the whole
+  /// network's parameters, [d], in device memory.
   void pack(const float* parameters);
 
   /// Returns the arguments of a layer's matrix product, see multiply().
@@ -69,7 +69,8 @@ class CudaProducts {
   /// activation, its derivative or none. out_planes, y_planes: layouts of out and of epilogue.y;
   /// used only if the product is computed from patches of an image (p.patch). name: name of the
   /// kernel in error messages. batch: the micro-batch. p: plan of the product. precision: precision
-  /// of the matrix products.
+  /// of the matrix products. logit_gradients: if the product is the gradient of a layer's input,
+  /// the derivatives of the examples' losses by their logits, [capacity, outputs] (PatchProduct).
   void multiply(const char* name, const Batch& batch, const ProductPlan& p, Precision precision,
                 const float* a, const float* weight, const float* bias, float* out,
                 const Epilogue& epilogue = {}, const Planes& out_planes = {},

@@ -90,10 +90,12 @@ TEST_F(CliCrash, HalfWrittenFilesAreGoneAfterAResume) {
   const std::vector<std::string> left = {"release/.curves.png.new-77", "release/.privacy.json.new",
                                          "private/.ledger.new", "private/.rows.new-9"};
   for (const std::string& name : left) write_text(folder_ / ("run/" + name), "half");
-  write_text(folder_ / "run/private/.owners", "a note");
+  for (const char* const name : {".owners", ".news", ".a.newer"})
+    write_text(folder_ / "run/private" / name, "a note");
   ASSERT_EQ(resume("run").exit, 0);
   for (const std::string& name : left) EXPECT_FALSE(fs::exists(folder_ / ("run/" + name))) << name;
-  EXPECT_TRUE(fs::exists(folder_ / "run/private/.owners"));
+  for (const char* const name : {".owners", ".news", ".a.newer"})
+    EXPECT_TRUE(fs::exists(folder_ / "run/private" / name)) << name;
   const Finished verified = run_cudp(folder_, {"verify", folder_ / "run"});
   EXPECT_EQ(verified.exit, 0) << verified.out << verified.err;
 }

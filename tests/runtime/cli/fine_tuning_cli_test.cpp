@@ -123,6 +123,13 @@ TEST_F(FineTuningCli, WithoutFreezeAllIsTrainedFromTheFile) {
   expect_verified("run");
 }
 
+TEST_F(FineTuningCli, AFileWithoutAnExtensionIsVerified) {
+  std::filesystem::copy_file(folder_ / kStart, folder_ / "start");
+  ASSERT_EQ(train("run", {"--init", "start"}).exit, 0);
+  EXPECT_EQ(certificate("run").at("public_inputs").at(0).at("file"), "start");
+  expect_verified("run");
+}
+
 /// The digest is that of sha256sum.
 TEST_F(FineTuningCli, TheDigestIsThatOfTheFile) {
   ASSERT_EQ(train("run", {"--init", kStart}).exit, 0);

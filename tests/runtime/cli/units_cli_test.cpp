@@ -12,6 +12,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "privacy/accountant.hpp"
+#include "runtime/base/rounded_text.hpp"
 #include "tests/support/cudp_process.hpp"
 
 namespace cudp {
@@ -102,8 +103,8 @@ TEST_F(UnitsCli, StandInTheCertificateWhichIsForThem) {
   // What the unit costs: epsilon of the same noise for single rows beside it.
   const std::string cost = fmt::format(
       "the unit of privacy is up to 3 rows, all with one text in 'who': that costs "
-      "epsilon {:.4g}; with the same noise single rows (max_rows = 1) would cost {:.4g}",
-      c["epsilon"].get<double>(), epsilon(1));
+      "epsilon {}; with the same noise single rows (max_rows = 1) would cost {}",
+      rounded_up(c["epsilon"].get<double>(), 4), rounded_up(epsilon(1), 4));
   EXPECT_NE(f.err.find(cost), std::string::npos) << f.err << "\n" << cost;
   EXPECT_EQ(run_cudp(folder_, {"verify", folder_ / "run"}).exit, 0);
   expect_no_text_of_a_unit("run", f);
