@@ -91,11 +91,11 @@ TEST_F(CliCrash, HalfWrittenFilesAreGoneAfterAResume) {
                                          "private/.ledger.new", "private/.rows.new-9"};
   for (const std::string& name : left) write_text(folder_ / ("run/" + name), "half");
   for (const char* const name : {".owners", ".news", ".a.newer"})
-    write_text(folder_ / "run/private" / name, "a note");
+    write_text(folder_ / (std::string("run/private/") + name), "a note");
   ASSERT_EQ(resume("run").exit, 0);
   for (const std::string& name : left) EXPECT_FALSE(fs::exists(folder_ / ("run/" + name))) << name;
   for (const char* const name : {".owners", ".news", ".a.newer"})
-    EXPECT_TRUE(fs::exists(folder_ / "run/private" / name)) << name;
+    EXPECT_TRUE(fs::exists(folder_ / (std::string("run/private/") + name))) << name;
   const Finished verified = run_cudp(folder_, {"verify", folder_ / "run"});
   EXPECT_EQ(verified.exit, 0) << verified.out << verified.err;
 }
