@@ -246,10 +246,10 @@ ReproducedTable dpis_table3(const ReproduceOptions& options, Reporter& reporter)
                    seeds, seeds == 1 ? "" : "s"),
        ("Epsilon by privacy loss distributions; of DPIS by a Renyi filter at one order, its sum of "
         "norms paid for without amplification by sampling."),
-       "Settings were chosen on these data sets, which epsilon does not count (nor does the "
-       "paper).",
-       "IMDb: vectors of GloVe 6B with 50 dimensions in place of 100, for the paper's 20,000 "
-       "words, which are counted from the reviews: epsilon does not count that either.",
+       ("Settings were chosen on these data sets, which epsilon does not count (nor does the "
+        "paper)."),
+       ("IMDb: vectors of GloVe 6B with 50 dimensions in place of 100, for the paper's 20,000 "
+        "words, which are counted from the reviews: epsilon does not count that either."),
        trainings.effort() + "."});
   return table;
 }

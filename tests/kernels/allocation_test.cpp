@@ -116,7 +116,7 @@ TEST(Allocation, IsTheSameOnADevice) {
     for (const std::uint32_t steps : {1u, 5u, kOftenRejected})
       for (const bool holds_out : {false, true}) {
         SCOPED_TRACE(testing::Message() << steps << (holds_out ? ", some are held out" : ""));
-        constexpr std::uint64_t kFirst = 2 * kEpochs;
+        constexpr std::uint64_t kFirst = std::uint64_t{2} * kEpochs;
         std::vector<FourSteps> stored(kEpochs * kPadded / 4 + 1);
         std::uint32_t* const step = stored[0].step;
         std::fill_n(step, kEpochs * kPadded + 4, kUnwritten);
@@ -146,7 +146,7 @@ TEST(Allocation, IsTheSameOnADevice) {
           for (std::uint32_t i = 0; i < index.size(); ++i)
             if (want[i] == of_epoch) batch.push_back(holds_out ? index[i] : i);
           for (const unsigned blocks : {1u, 2u}) {
-            std::vector<std::uint16_t> flags(16 * 4);
+            std::vector<std::uint16_t> flags(std::size_t{16} * 4);
             std::vector<std::uint32_t> counts(5);
             std::vector<std::uint32_t> drawn(want.size(), kUnwritten);
             std::uint32_t count = 0;
@@ -175,7 +175,7 @@ TEST(Allocation, IsTheSameOnADevice) {
 /// A step whose epoch is not in memory must not run, and is not among those that are drawn ahead.
 TEST(Allocation, ADeviceDrawsStoredEpochsOnly) {
   constexpr std::uint32_t kSteps = 3, kEpochs = 2;
-  std::vector<FourSteps> stored(kEpochs * 64);
+  std::vector<FourSteps> stored(std::size_t{kEpochs} * 64);
   StepRange range, ahead;
   const RandomStream stream = allocation_stream(Generator::chacha20, 4);
   simt::launch(
@@ -184,8 +184,8 @@ TEST(Allocation, ADeviceDrawsStoredEpochsOnly) {
       &range);  // steps 12 to 17
   for (const std::uint64_t step : {10u, 11u, 12u, 16u, 17u, 18u}) {
     SCOPED_TRACE(step);
-    std::vector<std::uint16_t> flags(2 * 16);
-    std::vector<std::uint32_t> counts(2 * 2), count(2), drawn(2 * 256);
+    std::vector<std::uint16_t> flags(std::size_t{2} * 16);
+    std::vector<std::uint32_t> counts(4), count(2), drawn(512);
     StepCursor cursor{.first = 10, .end = 20, .index = static_cast<std::uint32_t>(step) - 10};
     std::vector<ListedStep> list(10);
     SampleArgs args{.stream = stream,

@@ -85,7 +85,7 @@ class RowsOfARun : public testing::Test {
   void write_images(std::size_t count) {
     std::mt19937_64 random(4);
     const auto images = [&](const std::string& part, std::size_t n) {
-      std::string labels(n, '\0'), block(784 * 100, '\0'), pixels;
+      std::string labels(n, '\0'), block(std::size_t{784} * 100, '\0'), pixels;
       std::ranges::generate(labels, [&] { return static_cast<char>(random() % 10); });
       std::ranges::generate(block, [&] { return static_cast<char>(random()); });
       while (pixels.size() < 784 * n) pixels += block;
