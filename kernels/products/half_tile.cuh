@@ -34,13 +34,16 @@ struct HalfTile : WarpTile<64, 64, 32, 32> {
     u32 word[2];
   };
   static __device__ __forceinline__ Column column_of(const u32 (&y)[2][4], int n) {
-    return {{y[n / 2][n % 2 * 2], y[n / 2][n % 2 * 2 + 1]}};
+    const int first = n % 2 * 2;
+    return {{y[n / 2][first], y[n / 2][first + 1]}};
   }
   /// Adds a product to the sums of rows 16 m .. 16 m + 15 and columns 8 n .. 8 n + 7 of the warp.
   static __device__ __forceinline__ void add(Sums<HalfTile>& sums, int m, int n, const u32 (&x)[4],
                                              const Column& y) {
-    float* const top = &sums.cell[2 * m][2 * n];
-    float* const bottom = &sums.cell[2 * m + 1][2 * n];
+    const int row = 2 * m;
+    const int column = 2 * n;
+    float* const top = &sums.cell[row][column];
+    float* const bottom = &sums.cell[row + 1][column];
     float d[4] = {top[0], top[1], bottom[0], bottom[1]};
     multiply_add(d, x, y.word);
     top[0] = d[0], top[1] = d[1], bottom[0] = d[2], bottom[1] = d[3];
@@ -63,9 +66,10 @@ struct HalfTile : WarpTile<64, 64, 32, 32> {
       CUDP_UNROLL for (int m = 0; m < 2; ++m) { add(sums, m, n, x[m], column); }
       if (with_columns && is_first && warp_row() == 0) {
         constexpr u32 kOnes[4] = {0x3c003c00u, 0x3c003c00u, 0x3c003c00u, 0x3c003c00u};
-        float d[4] = {sums.column[2 * n], sums.column[2 * n + 1], 0.0f, 0.0f};
+        const int i = 2 * n;
+        float d[4] = {sums.column[i], sums.column[i + 1], 0.0f, 0.0f};
         multiply_add(d, kOnes, column.word);
-        sums.column[2 * n] = d[0], sums.column[2 * n + 1] = d[1];
+        sums.column[i] = d[0], sums.column[i + 1] = d[1];
       }
     }
   }
@@ -126,11 +130,12 @@ struct HalfCarrier {
   __device__ __forceinline__ void put(std::uint16_t (&tile)[HalfTile::kTerms][HalfTile::kPitch],
                                       float scale) const {
     CUDP_UNROLL for (int e = 0; e < kCount; ++e) {
-      u32* const to =
-          reinterpret_cast<u32*>(&tile[static_cast<int>(threadIdx.x) / kGroups + e * kStep]
-                                      [static_cast<int>(threadIdx.x) % kGroups * 4]);
+      const int term = static_cast<int>(threadIdx.x) / kGroups + e * kStep;
+      const int first = static_cast<int>(threadIdx.x) % kGroups * 4;
+      u32* const to = reinterpret_cast<u32*>(&tile[term][first]);
       CUDP_UNROLL for (int i = 0; i < 2; ++i) {
-        to[i] = halves(held[e][2 * i] * scale, held[e][2 * i + 1] * scale);
+        const int pair = 2 * i;
+        to[i] = halves(held[e][pair] * scale, held[e][pair + 1] * scale);
       }
     }
   }

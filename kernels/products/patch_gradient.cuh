@@ -77,8 +77,8 @@ class Patch {
   __device__ __forceinline__ Patch(const WeightGradient& g, Chunk* memory)
       : g_(g),
         x_(memory),
-        dy_(memory + kPatchChannels / kChunkChannels * g.patch.x_pixels.n),
-        ones_(dy_ + kGroups * (g.patch.dy_pixels.n + 1)),
+        dy_(memory + x_chunks(g.patch)),
+        ones_(dy_ + dy_chunks(g.patch)),
         x_offsets_(reinterpret_cast<std::uint16_t*>(ones_ + 1)),
         dy_offsets_(x_offsets_ + kMaxPatchTerms) {
     const ConvPatch& p = g.patch;
@@ -115,6 +115,15 @@ class Patch {
   /// Number of groups of kChunkChannels channels of dy.
   static constexpr int kGroups = T::kColumns / kChunkChannels;
 
+  /// Returns the number of chunks of the pixels of x.
+  static __device__ __forceinline__ int x_chunks(const ConvPatch& p) {
+    return kPatchChannels / kChunkChannels * p.x_pixels.n;
+  }
+  /// Returns the number of chunks of the pixels of dy, with a zero behind each group.
+  static __device__ __forceinline__ int dy_chunks(const ConvPatch& p) {
+    return kGroups * (p.dy_pixels.n + 1);
+  }
+
   /// Returns loss_exponent() of example e. It is computed wherever it is used, because the sums
   /// leave no register to keep it.
   __device__ __forceinline__ u32 exponent(int e) const {
@@ -135,7 +144,8 @@ class Patch {
       const int pixel = i - group * pixels.n;
       const int first = group * kChunkChannels;
       const int to_at = group * pitch + pixel;
-      to[to_at] = load_chunk(from + first * plane + pixel, plane, channels - first, scale);
+      const int first_plane = first * plane;
+      to[to_at] = load_chunk(from + first_plane + pixel, plane, channels - first, scale);
     }
   }
 
@@ -167,22 +177,32 @@ class Patch {
     const int tap = warp / 3 * p.x.row() + warp % 3 + p.corner;
     const int x_pitch = warp == kPatchTaps ? 0 : p.x_pixels.n;  // the bias reads the same ones
     const int dy_pitch = p.dy_pixels.n + 1;
-    const Chunk* const x = x_pitch != 0 ? x_ + first * x_pitch + tap : ones_;
-    const Chunk* const dy = dy_ + second * dy_pitch;
-    const std::uint16_t* x_offset = x_offsets_ + 8 * second + r;
-    const std::uint16_t* dy_offset = dy_offsets_ + 8 * first + r;
-    const std::uint16_t* const end = x_offset + p.lines * p.dy.width;
+    const int x_group = first * x_pitch;
+    const int dy_group = second * dy_pitch;
+    const Chunk* const x = x_pitch != 0 ? x_ + x_group + tap : ones_;
+    const Chunk* const dy = dy_ + dy_group;
+    const int x_term = 8 * second;
+    const int dy_term = 8 * first;
+    const int terms = p.lines * p.dy.width;
+    const std::uint16_t* x_offset = x_offsets_ + x_term + r;
+    const std::uint16_t* dy_offset = dy_offsets_ + dy_term + r;
+    const std::uint16_t* const end = x_offset + terms;
     CUDP_UNROLL_BY(1)
     for (; x_offset < end; x_offset += kPatchStep, dy_offset += kPatchStep) {
       const Chunk* const x_at = x + (x_pitch != 0 ? *x_offset : 0);
       const Chunk* const dy_at = dy + *dy_offset;
       u32 a[2][4];
-      CUDP_UNROLL for (int m = 0; m < 2; ++m) { ldmatrix_x4_trans(a[m], x_at + 2 * m * x_pitch); }
+      CUDP_UNROLL for (int m = 0; m < 2; ++m) {
+        const int groups = 2 * m * x_pitch;
+        ldmatrix_x4_trans(a[m], x_at + groups);
+      }
       CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; n += 4) {
         u32 y[4];
-        ldmatrix_x4_trans(y, dy_at + n / 2 * dy_pitch);
+        const int groups = n / 2 * dy_pitch;
+        ldmatrix_x4_trans(y, dy_at + groups);
         CUDP_UNROLL for (int i = 0; i < 2; ++i) {
-          const u32 b[2] = {y[2 * i], y[2 * i + 1]};
+          const int pair = 2 * i;
+          const u32 b[2] = {y[pair], y[pair + 1]};
           CUDP_UNROLL for (int m = 0; m < 2; ++m) { add_product(sums.cell, m, n / 2 + i, a[m], b); }
         }
       }

@@ -95,9 +95,12 @@ class PixelStep {
   __device__ __forceinline__ void copy(int s) const {
     constexpr int kWeights = kStepChunks * T::kColumns;
     const int tile = static_cast<int>(blockIdx.y) * count() + s;
-    const float* const weights = p_.packed + 4 * kWeights * tile;
-    for (int i = thread(); i < kWeights; i += T::kThreads)
-      copy_four_async(reinterpret_cast<float*>(weights_ + i), weights + 4 * i, true);
+    const int first_weight = 4 * kWeights * tile;
+    const float* const weights = p_.packed + first_weight;
+    for (int i = thread(); i < kWeights; i += T::kThreads) {
+      const int four = 4 * i;
+      copy_four_async(reinterpret_cast<float*>(weights_ + i), weights + four, true);
+    }
     const PixelPatch& q = p_.patch;
     const int left = q.x.plane() - (line_ + q.corner) * q.x.row();  // rest of a plane
     const int channel = s * kStepChannels;
@@ -124,19 +127,24 @@ class PixelStep {
     if (T::warp_row() >= p_.patch.examples * p_.patch.image.n) return;  // no pixel of the warp
     const int second = T::lane() / 8 % 2;
     const int column = T::warp_column() + T::lane() / 16 * 8 + T::lane() % 8;
-    const Chunk* weights = weights_ + second * T::kColumns + column;
+    const int second_chunks = second * T::kColumns;
+    const Chunk* weights = weights_ + second_chunks + column;
     const int row = p_.patch.x.row();
     const Chunk* x = x_;
     CUDP_UNROLL_BY(1)
     for (int y = 0; y < 3; ++y, x += row) {
       CUDP_UNROLL for (int tap = 0; tap < 3; ++tap, weights += 2 * T::kColumns) {
         u32 b[2][4];
-        CUDP_UNROLL for (int n = 0; n < 2; ++n) { ldmatrix_x4(b[n], weights + 16 * n); }
+        CUDP_UNROLL for (int n = 0; n < 2; ++n) {
+          const int columns = 16 * n;
+          ldmatrix_x4(b[n], weights + columns);
+        }
         CUDP_UNROLL for (int m = 0; m < kFragments; ++m) {
           u32 a[4];
           ldmatrix_x4(a, x + row_[m] + tap);
           CUDP_UNROLL for (int n = 0; n < 4; ++n) {
-            const u32 of_column[2] = {b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]};
+            const int pair = n % 2 * 2;
+            const u32 of_column[2] = {b[n / 2][pair], b[n / 2][pair + 1]};
             add_product(sums.cell, m, n, a, of_column);
           }
         }
@@ -161,14 +169,16 @@ class PixelStep {
         const int example = first_ + at.example;
         const float back =
             ScalarLanes::from_bits((254u << 23) - ScalarLanes::bits(scales_[at.example]));
-        float* const to = p_.out + example * out.size() + out.at(0, line_ + at.y, at.x);
+        const int out_first = example * out.size();
+        float* const to = p_.out + out_first + out.at(0, line_ + at.y, at.x);
         const int y_at = example * of_y.size() + of_y.at(0, line_ + at.y, at.x);
         CUDP_UNROLL for (int n = 0; n < T::kColumnsThread; ++n) {
           const int column = first_column<T>() + T::column(n);
           if (column >= out.channels) continue;
-          to[column * out.plane()] = finish(sums.cell[m][n] * back + bias[n], [&] {
-            return p_.epilogue.y[y_at + column * of_y.plane()];
-          });
+          const float v = finish(sums.cell[m][n] * back + bias[n],
+                                 [&] { return p_.epilogue.y[y_at + column * of_y.plane()]; });
+          const int plane = column * out.plane();
+          to[plane] = v;
         }
       }
     });

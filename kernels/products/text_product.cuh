@@ -65,9 +65,10 @@ struct LineCarrier {
   __device__ __forceinline__ void put(HalfLines (&to)[parts], const float (&scale)[2]) const {
     CUDP_UNROLL for (int e = 0; e < 2; ++e) {
       CUDP_UNROLL for (int i = 0; i < 2; ++i) {
-        const float x = held[e][2 * i] * scale[e], y = held[e][2 * i + 1] * scale[e];
+        const int pair = 2 * i;
+        const float x = held[e][pair] * scale[e], y = held[e][pair + 1] * scale[e];
         const auto store = [&](HalfLines& lines, u32 word) {
-          *reinterpret_cast<u32*>(&lines.line[line(e)][first() + 2 * i]) = word;
+          *reinterpret_cast<u32*>(&lines.line[line(e)][first() + pair]) = word;
         };
         if constexpr (parts == 2) {
           const SplitHalves both = split_halves(x, y);
