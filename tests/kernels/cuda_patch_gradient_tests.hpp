@@ -111,7 +111,7 @@ class CudaPatch : public CudaKernel {
                                                                        const std::vector<float>& dy,
                                                                        int e) {
     const int rows = kPatchTaps * p.x.channels;
-    const auto d = static_cast<std::size_t>((rows + 1) * p.dy.channels);
+    const auto d = static_cast<std::size_t>(rows + 1) * p.dy.channels;
     std::vector<double> g(d), sizes(d);
     const auto add = [&](int at, double v) {
       g[static_cast<std::size_t>(at)] += v;
@@ -134,7 +134,7 @@ class CudaPatch : public CudaKernel {
   }
   /// [kCapacity, parameters]; kLoud where nothing is written.
   std::vector<float> single_gradients(const WeightGradient& g) {
-    const auto d = static_cast<std::size_t>((g.rows + 1) * g.columns);
+    const auto d = static_cast<std::size_t>(g.rows + 1) * g.columns;
     const WeightGradientRows a{g, device(std::vector<float>(d * kCapacity, kLoud)),
                                static_cast<std::int64_t>(d)};
     run(patch_gradient_rows_kernel<PatchTile<kPatchSumColumns>>, a);
@@ -142,12 +142,13 @@ class CudaPatch : public CudaKernel {
   }
   static std::vector<std::uint32_t> bits_of(const std::vector<float>& v) {
     std::vector<std::uint32_t> bits;
+    bits.reserve(v.size());
     for (const float f : v) bits.push_back(std::isnan(f) ? ~0u : std::bit_cast<std::uint32_t>(f));
     return bits;
   }
   std::vector<FixedPoint> clipped_sum(const WeightGradient& g, const std::vector<float>& factors,
                                       float inverse_grid, int stripes = 2) {
-    const auto d = static_cast<std::size_t>((g.rows + 1) * g.columns);
+    const auto d = static_cast<std::size_t>(g.rows + 1) * g.columns;
     WeightGradientSum a{};
     a.gradient = g;
     a.factors = device(factors);
@@ -256,8 +257,9 @@ TEST_F(CudaPatch, AnExampleAloneDecides) {
     const ConvPatch p = patch_of(c);
     auto [x, dy] = numbers(p, true);
     const std::vector<std::uint32_t> before = bits_of(single_gradients(gradient(p, x, dy)));
-    std::swap_ranges(x.begin(), x.begin() + p.x.size(), x.begin() + 3 * p.x.size());
-    std::swap_ranges(dy.begin(), dy.begin() + p.dy.size(), dy.begin() + 3 * p.dy.size());
+    std::swap_ranges(x.begin(), x.begin() + p.x.size(), x.begin() + std::ptrdiff_t{3} * p.x.size());
+    std::swap_ranges(dy.begin(), dy.begin() + p.dy.size(),
+                     dy.begin() + std::ptrdiff_t{3} * p.dy.size());
     std::swap(sizes_[0], sizes_[3]);
     const std::vector<std::uint32_t> after = bits_of(single_gradients(gradient(p, x, dy)));
     std::swap(sizes_[0], sizes_[3]);

@@ -81,7 +81,7 @@ class CudaPatchProduct : public CudaKernel {
       // Forward [columns, terms]; of an input gradient [channels, columns, taps], turned round.
       const int weight_at = !bias.empty() ? j * kPatchTaps * q.x.channels + t
                                           : (channel * out.channels + j) * kPatchTaps + 8 - tap;
-      add(static_cast<double>(x[static_cast<std::size_t>(e * q.x.size() + at)]) *
+      add(static_cast<double>(x[static_cast<std::size_t>(e) * q.x.size() + at]) *
           weight[static_cast<std::size_t>(weight_at)]);
     }
     return v;
@@ -99,6 +99,7 @@ class CudaPatchProduct : public CudaKernel {
     const Planes out{c.columns, q.height, q.width, c.out_border};
     const int terms = kPatchTaps * c.channels;
     std::vector<std::int32_t> turned;
+    turned.reserve(static_cast<std::size_t>(terms));
     for (int t = 0; t < terms; ++t) turned.push_back(t / 9 * 9 * c.columns + 8 - t % 9);
     const auto packed = static_cast<std::size_t>(packed_floats(terms, c.columns));
     // Behind another weight, which is not packed.
@@ -123,7 +124,7 @@ class CudaPatchProduct : public CudaKernel {
       logits.push_back(is_first ? -size : 0.25f * size);
       logits.push_back(is_first ? 0.25f * size : size);
     }
-    const auto cells = static_cast<std::size_t>(kCapacity * out.size());
+    const auto cells = std::size_t{kCapacity} * out.size();
     const PatchProduct a{.batch = batch(0, kCapacity, kLive),
                          .patch = q,
                          .x = device(x),
@@ -143,11 +144,12 @@ class CudaPatchProduct : public CudaKernel {
   }
   static std::vector<std::uint32_t> bits_of(const std::vector<float>& v) {
     std::vector<std::uint32_t> bits;
+    bits.reserve(v.size());
     for (const float f : v) bits.push_back(std::isnan(f) ? ~0u : std::bit_cast<std::uint32_t>(f));
     return bits;
   }
   static std::vector<float> weights(const PixelCase& c) {
-    return nearest_tf32(normals(static_cast<std::size_t>(kPatchTaps * c.channels * c.columns), 2));
+    return nearest_tf32(normals(std::size_t{kPatchTaps} * c.channels * c.columns, 2));
   }
   static std::vector<float> biases(const PixelCase& c, bool forward) {
     return forward ? normals(static_cast<std::size_t>(c.columns), 3) : std::vector<float>{};
@@ -182,7 +184,7 @@ TEST_F(CudaPatchProduct, IsTheConvolutionOfEachExample) {
           for (int j = 0; j < c.columns; ++j)
             for (int y = 0; y < q.height; ++y)
               for (int i = 0; i < q.width; ++i) {
-                const auto at = static_cast<std::size_t>(e * out.size() + out.at(j, y, i));
+                const auto at = static_cast<std::size_t>(e) * out.size() + out.at(j, y, i);
                 written[at] = true;
                 const OutputInDouble want = in_double(q, out, x, weight, bias, e, j, y, i);
                 if (std::isnan(want.sum)) {
@@ -227,11 +229,11 @@ TEST_F(CudaPatchProduct, AppliesTheEpilogue) {
       for (int j = 0; j < c.columns; ++j)
         for (int i = 0; i < q.height * q.width; ++i) {
           const auto at =
-              static_cast<std::size_t>(e * out.size() + out.at(j, i / q.width, i % q.width));
+              static_cast<std::size_t>(e) * out.size() + out.at(j, i / q.width, i % q.width);
           const float v = plain[at];
           if (std::isnan(v)) continue;
           const float of =
-              y[static_cast<std::size_t>(e * of_y.size() + of_y.at(j, i / q.width, i % q.width))];
+              y[static_cast<std::size_t>(e) * of_y.size() + of_y.at(j, i / q.width, i % q.width)];
           ASSERT_NEAR(tanh[at], std::tanh(v), 1e-6);
           ASSERT_EQ(relu[at], of > 0.0f ? v : 0.0f);
           ASSERT_EQ(rounded[at], nearest_tf32(v));
@@ -247,7 +249,8 @@ TEST_F(CudaPatchProduct, AnExampleAloneDecides) {
       std::vector<float> x = numbers(q, forward);
       const auto before = bits_of(multiply(c, q, forward, x, weights(c), biases(c, forward)));
       std::vector<float> sizes = sizes_;
-      std::swap_ranges(x.begin(), x.begin() + q.x.size(), x.begin() + 3 * q.x.size());
+      std::swap_ranges(x.begin(), x.begin() + q.x.size(),
+                       x.begin() + std::ptrdiff_t{3} * q.x.size());
       std::swap(sizes[0], sizes[3]);
       const auto after = bits_of(
           multiply(c, q, forward, x, weights(c), biases(c, forward), Epilogue(), Planes(), sizes));
@@ -269,14 +272,14 @@ TEST_F(CudaPatchProduct, WhatFp16DoesNotHoldIsNotFinite) {
     const std::vector<float> before = multiply(c, q, forward, x, weights(c), biases(c, forward));
     const Planes out{c.columns, q.height, q.width, c.out_border};
     const auto at = [&](int e) {
-      return static_cast<std::size_t>(e * out.size() + out.at(3, 4, 4));
+      return static_cast<std::size_t>(e) * out.size() + out.at(3, 4, 4);
     };
     x[q.x.at(3, 4, 4)] = forward ? 66'000.0f : sizes_[0] * 2'050;
     x[2 * q.x.size() + q.x.at(3, 4, 4)] = forward ? 65'000.0f : sizes_[2] * 1'500;
     const std::vector<float> after = multiply(c, q, forward, x, weights(c), biases(c, forward));
     EXPECT_FALSE(std::isfinite(after[at(0)]));
     EXPECT_TRUE(std::isfinite(after[at(2)]));
-    const auto third = static_cast<std::size_t>(3 * out.size());
+    const auto third = std::size_t{3} * out.size();
     EXPECT_TRUE(std::equal(&after[third], &after[third] + out.size(), &before[third]));
   }
 }

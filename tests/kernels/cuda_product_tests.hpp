@@ -356,7 +356,7 @@ TEST(GradientStripes, FollowFromTheDevice) {
 /// was taken of, also where its terms cancel and their rounding is as large as itself.
 TEST_P(CudaProduct, WeighsTheGradientThatTheNormSaw) {
   const GradientCase c{30, 5, 50, 6, 6, 1};
-  std::vector<float> x = normals(static_cast<std::size_t>(c.capacity * c.positions * c.rows), 1);
+  std::vector<float> x = normals(static_cast<std::size_t>(c.capacity) * c.positions * c.rows, 1);
   std::vector<float> dy =
       normals(static_cast<std::size_t>(c.capacity) * c.positions * c.columns, 2);
   for (int e = 0; e < c.capacity; ++e)

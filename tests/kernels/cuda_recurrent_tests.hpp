@@ -63,8 +63,8 @@ class CudaSteps : public CudaKernel, public testing::WithParamInterface<Steps> {
   const int gates_ = kPlaces * 2 * 4 * hidden_, states_ = kPlaces * 2 * hidden_;
   const int out_ = output_ == device::StatesOut::sequence ? states_ : 2 * hidden_;
   const std::vector<float> weights_ = fp16_weights();
-  const std::vector<float> bias_ = normals(static_cast<std::size_t>(2 * rows_), 5);
-  const std::vector<float> state_bias_ = normals(static_cast<std::size_t>(2 * rows_), 6);
+  const std::vector<float> bias_ = normals(std::size_t{2} * rows_, 5);
+  const std::vector<float> state_bias_ = normals(std::size_t{2} * rows_, 6);
 
   struct Numbers {
     std::vector<float> inputs, dy;  ///< [kTexts, ...], by text
@@ -79,18 +79,17 @@ class CudaSteps : public CudaKernel, public testing::WithParamInterface<Steps> {
 
   /// Weights of both directions that fp16 holds, [2, rows, hidden].
   std::vector<float> fp16_weights() const {
-    std::vector<float> v = normals(static_cast<std::size_t>(2 * rows_ * hidden_), 4);
+    std::vector<float> v = normals(std::size_t{2} * rows_ * hidden_, 4);
     const float scale = 0.7f / std::sqrt(static_cast<float>(hidden_));
     for (float& x : v) x = std::nearbyint(x * scale * 0x1p10f) * 0x1p-10f;
     return v;
   }
   Numbers numbers() const {
-    Numbers n{normals(static_cast<std::size_t>(kTexts * gates_), 1),
-              normals(static_cast<std::size_t>(kTexts * out_), 2)};
+    Numbers n{normals(std::size_t{kTexts} * gates_, 1), normals(std::size_t{kTexts} * out_, 2)};
     for (int e = 0; e < kTexts; ++e) {
       for (int i = length_of(e) * gates_ / kPlaces; i < gates_; ++i)
-        n.inputs[static_cast<std::size_t>(e * gates_ + i)] = kNan;  // nobody reads it
-      for (int i = 0; i < out_; ++i) n.dy[static_cast<std::size_t>(e * out_ + i)] *= size_of(e);
+        n.inputs[static_cast<std::size_t>(e) * gates_ + i] = kNan;  // nobody reads it
+      for (int i = 0; i < out_; ++i) n.dy[static_cast<std::size_t>(e) * out_ + i] *= size_of(e);
     }
     return n;
   }
@@ -104,10 +103,10 @@ class CudaSteps : public CudaKernel, public testing::WithParamInterface<Steps> {
     return moved;
   }
   std::vector<float> by_text(const float* p, int n, const std::vector<int>& order) {
-    const std::vector<float> all = host(p, static_cast<std::size_t>(kCapacity * n));
+    const std::vector<float> all = host(p, std::size_t{kCapacity} * n);
     std::vector<float> v(static_cast<std::size_t>(kTexts * n), kLoud);
     for (std::size_t i = 0; i < order.size(); ++i)
-      std::copy_n(&all[i * n], n, &v[static_cast<std::size_t>(order[i] * n)]);
+      std::copy_n(&all[i * n], n, &v[static_cast<std::size_t>(order[i]) * n]);
     for (std::size_t i = order.size() * n; i < all.size(); ++i)
       EXPECT_TRUE(all[i] == kLoud) << "of no text";
     return v;
@@ -148,7 +147,8 @@ class CudaSteps : public CudaKernel, public testing::WithParamInterface<Steps> {
     const float* const b = device(bias_);
     const float* const s = is_lstm_ ? nullptr : device(state_bias_);
     a.forth = {w, b, s};
-    a.reverse = {w + rows_ * hidden_, b + rows_, is_lstm_ ? nullptr : s + rows_};
+    a.reverse = {w + static_cast<std::ptrdiff_t>(rows_) * hidden_, b + rows_,
+                 is_lstm_ ? nullptr : s + rows_};
     const auto run_pass = [&](void (*kernel)(device::RecurrentPass), bool back) {
       EXPECT_TRUE(device::fits(a.plan, is_lstm_ ? 4 : 3, hidden_, back, shared_bytes()));
       run(kernel, a);
@@ -173,17 +173,18 @@ class CudaSteps : public CudaKernel, public testing::WithParamInterface<Steps> {
   /// Index of a state of a text's step s, in direction d.
   std::size_t state(int e, int d, int s, int j) const {
     const int place = d == 0 ? s : length_of(e) - 1 - s;
-    return static_cast<std::size_t>(e * states_ + (place * 2 + d) * hidden_ + j);
+    return static_cast<std::size_t>(e) * states_ +
+           static_cast<std::size_t>(place * 2 + d) * hidden_ + j;
   }
   std::size_t gate(int e, int d, int s, int k, int j) const {
     return 4 * (state(e, d, s, j) - static_cast<std::size_t>(j)) +
            static_cast<std::size_t>(k * hidden_ + j);
   }
   double weight(int d, int k, int unit, int from) const {
-    return weights_[static_cast<std::size_t>(((d * rows_) + k * hidden_ + unit) * hidden_ + from)];
+    return weights_[static_cast<std::size_t>((d * rows_) + k * hidden_ + unit) * hidden_ + from];
   }
   double bias(const std::vector<float>& of, int d, int k, int j) const {
-    return of[static_cast<std::size_t>(d * rows_ + k * hidden_ + j)];
+    return of[static_cast<std::size_t>(d) * rows_ + static_cast<std::size_t>(k) * hidden_ + j];
   }
   /// The fp16 number nearest to x.
   static double nearest_half(double x) {
@@ -262,7 +263,7 @@ void CudaSteps::expect_deltas(const Numbers& n, const Left& left, int e, int d) 
                                  ? state(e, d, s, j)
                                  : static_cast<std::size_t>(e * out_ + d * hidden_ + j);
       if (output_ != device::StatesOut::last || s == length - 1)
-        dh += n.dy[at] / (output_ == device::StatesOut::mean ? length : 1);
+        dh += n.dy[at] / static_cast<float>(output_ == device::StatesOut::mean ? length : 1);
       double v[4], want[4];
       for (int k = 0; k < 4; ++k) v[k] = left.gates[gate(e, d, s, k, j)];
       if (is_lstm_) {
@@ -306,7 +307,7 @@ TEST_P(CudaSteps, NoBitDependsOnOtherTexts) {
   Numbers n = numbers();
   const Left first = run_steps(n, all_texts(), GetParam().examples);
   constexpr int kBad = 13;
-  n.inputs[static_cast<std::size_t>(kBad * gates_ + 1)] = kNan;
+  n.inputs[std::size_t{kBad} * gates_ + 1] = kNan;
   std::vector<int> backwards = all_texts();
   std::reverse(backwards.begin(), backwards.end());
   const auto expect_same = [&](const Left& left, int e) {
@@ -333,12 +334,11 @@ TEST_P(CudaSteps, ADeltaThatFp16DoesNotHoldIsNotFinite) {
   Numbers n = numbers();
   const Left first = run_steps(n, all_texts(), GetParam().examples);
   constexpr int kLarge = 12;  // five words
-  for (int i = 0; i < out_; ++i)
-    n.dy[static_cast<std::size_t>(kLarge * out_ + i)] = 1e7f * size_of(kLarge);
+  for (int i = 0; i < out_; ++i) n.dy[std::size_t{kLarge} * out_ + i] = 1e7f * size_of(kLarge);
   const Left left = run_steps(n, all_texts(), GetParam().examples);
   for (int e = 0; e < kTexts; ++e)
     for (int i = 0; i < gates_; ++i) {
-      const auto at = static_cast<std::size_t>(e * gates_ + i);
+      const auto at = static_cast<std::size_t>(e) * gates_ + i;
       if (e == kLarge) continue;
       ASSERT_TRUE(left.deltas[at] == first.deltas[at] || std::isnan(first.deltas[at])) << e;
     }

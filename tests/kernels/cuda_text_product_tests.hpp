@@ -43,10 +43,10 @@ class CudaTextProduct : public CudaKernel, public testing::WithParamInterface<Te
   const int half_ = (forward_ ? columns_ : terms_) / 8 * 4;
   const int weight_row_ = forward_ ? terms_ : columns_;
   std::vector<float> weights_ = rounded(
-      normals(static_cast<std::size_t>((forward_ ? columns_ : terms_) * weight_row_ + apart_), 2));
+      normals(static_cast<std::size_t>(forward_ ? columns_ : terms_) * weight_row_ + apart_, 2));
   const std::vector<float> bias_ = normals(static_cast<std::size_t>(columns_), 3);
   std::vector<float> a_ = numbers();  ///< [kTexts, kPlaces, a_row_]
-  const std::vector<float> y_ = normals(static_cast<std::size_t>(kTexts * kPlaces * out_row_), 4);
+  const std::vector<float> y_ = normals(std::size_t{kTexts} * kPlaces * out_row_, 4);
 
   static int length_of(int text) {  // tiles of the second one are past its end
     constexpr int kLengths[kTexts] = {150, 3, 0, 71, 149};
@@ -61,10 +61,10 @@ class CudaTextProduct : public CudaKernel, public testing::WithParamInterface<Te
     return v;
   }
   std::vector<float> numbers() const {
-    std::vector<float> v = rounded(normals(static_cast<std::size_t>(kTexts * kPlaces * a_row_), 1));
+    std::vector<float> v = rounded(normals(std::size_t{kTexts} * kPlaces * a_row_, 1));
     for (int e = 0; e < kTexts; ++e)
       for (int i = 0; i < kPlaces * a_row_; ++i) {
-        float& x = v[static_cast<std::size_t>(e * kPlaces * a_row_ + i)];
+        float& x = v[static_cast<std::size_t>(e) * kPlaces * a_row_ + i];
         if (!forward_) x *= size_of(e);
         if (i >= length_of(e) * a_row_) x = kNan;  // nobody reads it
       }
@@ -78,7 +78,7 @@ class CudaTextProduct : public CudaKernel, public testing::WithParamInterface<Te
   /// Returns the numbers [kTexts, kPlaces, out_row_] of these texts, in this order on the device.
   std::vector<float> run_product(const std::vector<int>& order, const Epilogue& epilogue) {
     const auto moved = [&](const std::vector<float>& v, int row, float rest) {
-      const std::size_t n = static_cast<std::size_t>(kPlaces * row);
+      const std::size_t n = std::size_t{kPlaces} * row;
       std::vector<float> to(kCapacity * n, rest);
       for (std::size_t i = 0; i < order.size(); ++i)
         std::copy_n(v.begin() + static_cast<std::ptrdiff_t>(order[i] * n), n,
@@ -86,7 +86,7 @@ class CudaTextProduct : public CudaKernel, public testing::WithParamInterface<Te
       return to;
     };
     std::vector<std::int32_t> lengths(kCapacity, kPlaces), pieces;
-    std::vector<float> logits(kCapacity * kOutputs, kNan);
+    std::vector<float> logits(std::size_t{kCapacity} * kOutputs, kNan);
     for (std::size_t i = 0; i < order.size(); ++i) {
       lengths[i] = length_of(order[i]);
       for (std::size_t k = 0; k < kOutputs; ++k)
@@ -118,7 +118,7 @@ class CudaTextProduct : public CudaKernel, public testing::WithParamInterface<Te
     if (epilogue.kind == Epilogue::Kind::derivative)
       p.product.epilogue.y = device(moved(y_, out_row_, kNan));
     run(forward_ ? text_product_kernel<true> : text_product_kernel<false>, p);
-    const auto n = static_cast<std::size_t>(kPlaces * out_row_);
+    const auto n = std::size_t{kPlaces} * out_row_;
     const std::vector<float> all = host(p.product.out, kCapacity * n);
     std::vector<float> out(kTexts * n, kLoud);
     for (std::size_t i = 0; i < order.size(); ++i)
@@ -142,14 +142,14 @@ TEST_P(CudaTextProduct, IsThatOfEveryPosition) {
   for (int e = 0; e < kTexts; ++e)
     for (int t = 0; t < kPlaces; ++t)
       for (int j = 0; j < out_row_; ++j) {
-        const auto at = static_cast<std::size_t>((e * kPlaces + t) * out_row_ + j);
+        const auto at = static_cast<std::size_t>(e * kPlaces + t) * out_row_ + j;
         if (t >= length_of(e) || j >= columns_) {
           ASSERT_TRUE(plain[at] == kLoud && with[at] == kLoud) << "written outside, at " << at;
           continue;
         }
         double sum = forward_ ? bias_[j] : 0.0, largest = std::abs(sum);
         for (int k = 0; k < terms_; ++k) {
-          const double x = a_[static_cast<std::size_t>((e * kPlaces + t) * a_row_ + k)];
+          const double x = a_[static_cast<std::size_t>(e * kPlaces + t) * a_row_ + k];
           sum += x * weight(k, j);
           largest += std::abs(x * weight(k, j));
         }
@@ -165,7 +165,7 @@ TEST_P(CudaTextProduct, IsThatOfEveryPosition) {
 /// alone is not finite.
 TEST_P(CudaTextProduct, NoBitDependsOnOtherPositions) {
   const std::vector<float> first = run_plain({0, 1, 2, 3, 4});
-  const auto n = static_cast<std::size_t>(kPlaces * out_row_);
+  const auto n = std::size_t{kPlaces} * out_row_;
   const auto expect_same = [&](const std::vector<float>& got, int e, int but) {
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t at = static_cast<std::size_t>(e) * n + i;
@@ -180,7 +180,7 @@ TEST_P(CudaTextProduct, NoBitDependsOnOtherPositions) {
   };
   for (const int e : {3, 1}) expect_same(run_plain({e}), e, -1);
   constexpr int kBad = 17;
-  float& number = a_[static_cast<std::size_t>((3 * kPlaces + kBad) * a_row_ + 5)];
+  float& number = a_[std::size_t{3 * kPlaces + kBad} * a_row_ + 5];
   for (const float bad : {kNan, 70'000.0f}) {
     number = bad * (forward_ ? 1.0f : size_of(3));
     const std::vector<float> moved = run_plain({4, 3, 1, 0});

@@ -2,9 +2,9 @@
 // What the tests of the fused kernel on tensor cores (kernels/fused/fused_kernel.cuh) share: its
 // instances, launches of them, and what must hold of each task.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -204,6 +204,7 @@ class TensorStep : public CudaKernel {
     }
     const ClipSettings clip{Clipping::flat, 0.7f, 0.05f};
     std::vector<Left> alone;
+    alone.reserve(kExamples);
     for (std::uint32_t e = 0; e < kExamples; ++e)
       alone.push_back(sum_of(all[0], data, {e}, 1, clip));
     for (const std::uint32_t bad : kBad) {
@@ -222,7 +223,8 @@ class TensorStep : public CudaKernel {
             for (std::size_t j = 0; j < d_; ++j) want[j] += one.sum[j];
             for (std::size_t g = 0; g < layers_; ++g) {
               const float square = left.squared_norms[i * layers_ + g];
-              ASSERT_EQ(std::memcmp(&square, &one.squared_norms[g], sizeof square), 0)
+              ASSERT_EQ(std::bit_cast<std::uint32_t>(square),
+                        std::bit_cast<std::uint32_t>(one.squared_norms[g]))
                   << t.name << ", place " << i << ", layer " << g;
             }
             EXPECT_TRUE(left.losses[i] == one.losses[0] || one.losses[0] != one.losses[0]);

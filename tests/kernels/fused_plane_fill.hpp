@@ -44,7 +44,7 @@ class PlaneFill {
     fused::SharedLayout layout = P::kLayout;
     layout.for_each([&](const fused::Plane& p) {
       if (p.first > 0 && (p.first > done || p.last <= done)) return;
-      for (int k = 0; k < p.bytes; ++k) is_needed[static_cast<std::size_t>(p.at + k)] = true;
+      for (int k = 0; k < p.bytes; ++k) is_needed[static_cast<std::size_t>(p.at) + k] = true;
     });
     for (std::size_t k = 0; k < is_needed.size(); ++k)
       if (!is_needed[k]) s.planes[k] = kFill;
