@@ -129,7 +129,8 @@ gtest() {  # NAME, seconds, filter
 # What neither the emulator nor the interpreter can answer.
 if wanted questions; then
   stage device 10 sh -c "nvidia-smi; '$bin/cudp' info"
-  gtest tensor-cores 10 '*ATensorCore*:*OperandsAre*-'
+  # The first to load the tests' own kernels: the driver compiles them unless they are built for this device.
+  gtest tensor-cores 30 '*ATensorCore*:*OperandsAre*-'
   gtest double-functions 15 '*RoundedNormalNumbers*-'
   gtest recordings 15 'All/CudaEngine*/logistic*:All/CudaEngine*/mlp*-'
   gtest shared-memory 10 'All/FusedStep*-'
@@ -196,11 +197,12 @@ if wanted tests; then
   gtest tests 180 '*-*RanksOnOneDevice*'
 fi
 
-# Nsight Compute's details, as text in profile.log, of the kernels of a few steps of cnn once it is warm.
+# Nsight Compute's details, as text in profile.log, of the kernels of a few steps of cnn once it is warm. The clocks are left
+# as the benchmarks find them.
 if wanted profile; then
   ncu=$(command -v ncu || echo /usr/local/cuda/bin/ncu)
   if [[ -n $dry || -x $ncu && -x $bin/cuda_bench ]]; then
-    stage profile 60 "$ncu" --target-processes all --set full --page details --kernel-name 'regex:fused|finish' \
+    stage profile 60 "$ncu" --target-processes all --clock-control none --set full --page details --kernel-name 'regex:fused|finish' \
       --launch-skip 30 --launch-count 4 \
       "$bin/cuda_bench" --benchmark_filter='^cnn/epoch_tf32/batch:2048/' --benchmark_min_time=0.01
   else
