@@ -188,9 +188,11 @@ if wanted training; then
   done
   stage training-alike 10 python3 -c "$alike" "$folder/cpu" "$folder/cuda"
   stage training-certificates 10 "$bin/cudp" verify "$folder/cuda"
-  stage training-killed 4 sh -c "timeout -s KILL 2 '$bin/cudp' train --dataset glyphs --model cnn \
-    --epochs 3 --batch 256 --epsilon 3 --delta 1e-5 --device cuda --out '$folder/killed'; true"
-  stage training-resumed 30 "$bin/cudp" train --resume "$folder/killed"
+  # It is killed soon after it has charged a step, however long it takes to start.
+  stage training-killed 20 sh -c "'$bin/cudp' train --dataset glyphs --model cnn --epochs 300 --batch 256 \
+    --epsilon 3 --delta 1e-5 --device cuda --out '$folder/killed' &
+    until [ -s '$folder/killed/private/ledger' ]; do sleep 0.05; kill -0 \$! || exit 1; done; sleep 0.3; kill -KILL \$!"
+  stage training-resumed 20 "$bin/cudp" train --resume "$folder/killed"
 fi
 
 if wanted tests; then
