@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes one compressed file of what a machine with a GPU needs that has none of this one's packages:
-# cudp, the tests on a device, the benchmarks, the shared libraries that these load (but for the C
-# and C++ libraries), gpu_validate.sh and the predictions.
+# cudp, the tests on a device and the golden file that they read, the benchmarks, the shared libraries
+# that these load (but for the C and C++ libraries), gpu_validate.sh and the predictions.
 # Usage: scripts/gpu_bundle.sh BUILD_DIR FILE.tar.xz
 # BUILD_DIR built with -DCUDP_CUDA=ON -DCUDP_TESTS=ON -DCMAKE_CUDA_ARCHITECTURES=90 (or another: one
 # architecture keeps it small). Benchmarks are left out where they are not built. On the other machine:
@@ -32,6 +32,7 @@ for program in cudp tests/cudp_gpu_tests bench/cuda_bench; do
     "$name" >"$to/$name"
   chmod +x "$to/$name"
 done
+cp "$root/tests/golden/rounded_normal.json" "$to/bin"  # tests look for it beside their program (test_files.hpp)
 cp "$root/scripts/gpu_validate.sh" "$root/bench/predictions.tsv" "$to"
 git -C "$root" describe --always --dirty >"$to/commit" 2>/dev/null || echo unknown >"$to/commit"
 tar -C "$folder" --sort=name --owner=0 --group=0 -c cudp-gpu | xz -T2 -9 >"$2"

@@ -12,7 +12,7 @@ std::filesystem::path shared_file(const std::string& name) {
 }
 
 std::filesystem::path golden_file(const std::string& name) {
-  return std::filesystem::path(CUDP_GOLDEN_DIR) / name;
+  return program_at(std::filesystem::path(CUDP_GOLDEN_DIR) / name);
 }
 
 // With CUDP_SHARES_BOUNDS it is the program of cudp_main.cpp: the same, but for bounds that its

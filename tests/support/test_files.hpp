@@ -8,7 +8,8 @@ namespace cudp {
 /// that CUDP_SHARED names, if it is set). Tests skip if it does not exist.
 std::filesystem::path shared_file(const std::string& name);
 
-/// Returns the path of a file of tests/golden.
+/// Returns the path of a file of tests/golden; on a machine that has no such folder, of the file of
+/// its name in the folder of the running program (scripts/gpu_bundle.sh).
 std::filesystem::path golden_file(const std::string& name);
 
 /// Returns the path of the built program; on a machine that has not built it, of the one in the
