@@ -383,6 +383,18 @@ TEST(Pld, LaplaceNoiseThatIsNextToNothingIsBoundedOrRefused) {
   }
 }
 
+TEST(Pld, LossesWithinOneIntervalHaveALowerBound) {
+  // One release of Laplace noise: delta = 1 - e^((epsilon - 1/scale) / 2).
+  for (const double scale : {1e3, 1e5, 1e7, 1e9})
+    for (const double part : {0.0, 0.3, 0.9}) {
+      const double epsilon = part / scale, truth = -std::expm1(0.5 * (epsilon - 1.0 / scale));
+      const PrivacyBound found =
+          delta_by_pld({{Laplace{scale}, 1}}, NeighbouringRelation::add_or_remove, epsilon);
+      EXPECT_GE(found.delta, truth) << scale << ", " << part;
+      EXPECT_LE(found.delta_lower, truth) << scale << ", " << part;
+    }
+}
+
 TEST(DistinctLosses, NumbersOfReleasesDoNotOverflow) {
   constexpr std::uint64_t half = std::uint64_t{1} << 63;
   const auto total = [](const std::vector<Release>& releases, std::size_t max_groups) {
