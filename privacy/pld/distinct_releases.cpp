@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -24,6 +25,14 @@ const PoissonGaussian* poisson(const Group& group) {
   return std::get_if<PoissonGaussian>(&group.above);
 }
 
+/// Adds `count` releases to a group. Returns false, and changes nothing, if their number would
+/// overflow.
+bool grow(Group& group, std::uint64_t count) {
+  if (count > std::numeric_limits<std::uint64_t>::max() - group.count) return false;
+  group.count += count;
+  return true;
+}
+
 std::vector<Group> merge_equal(std::span<const Release> releases) {
   std::vector<Group> groups;
   std::map<std::pair<double, double>, std::size_t> seen;  // indices of Poisson releases
@@ -37,17 +46,12 @@ std::vector<Group> merge_equal(std::span<const Release> releases) {
       mechanism = PoissonGaussian{.q = 1.0, .sigma = epoch->sigma};
     if (const auto* p = std::get_if<PoissonGaussian>(&mechanism)) {
       const auto [entry, added] = seen.try_emplace({p->q, p->sigma}, groups.size());
-      if (!added) {
-        groups[entry->second].count += release.count;
-        continue;
-      }
+      if (!added && grow(groups[entry->second], release.count)) continue;
+      entry->second = groups.size();
     } else {
       const auto same = std::find_if(groups.begin(), groups.end(),
                                      [&](const Group& group) { return group.above == mechanism; });
-      if (same != groups.end()) {
-        same->count += release.count;
-        continue;
-      }
+      if (same != groups.end() && grow(*same, release.count)) continue;
     }
     groups.push_back({mechanism, mechanism, release.count});
   }
@@ -71,7 +75,8 @@ std::vector<Group> coarsen(const std::vector<Group>& groups, std::size_t max_gro
         return static_cast<std::int64_t>(std::floor(std::log(x) / cell));
       };
       const auto [entry, added] = cells.try_emplace({at(p->q), at(p->sigma)}, result.size());
-      if (added) {
+      if (added || !grow(result[entry->second], group.count)) {
+        entry->second = result.size();
         result.push_back(group);
         continue;
       }
@@ -80,7 +85,6 @@ std::vector<Group> coarsen(const std::vector<Group>& groups, std::size_t max_gro
       auto& below = std::get<PoissonGaussian>(into.below);
       above = {.q = std::fmax(above.q, p->q), .sigma = std::fmin(above.sigma, p->sigma)};
       below = {.q = std::fmin(below.q, p->q), .sigma = std::fmax(below.sigma, p->sigma)};
-      into.count += group.count;
     }
     const bool others_alone = cells.size() <= 1;
     if (result.size() <= max_groups || others_alone) return result;

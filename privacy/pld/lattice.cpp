@@ -175,11 +175,15 @@ Lattice lattice_below(const DiscretePld& pld, double interval, double negligible
   const std::size_t n = lattice.size();
   if (n == 0) return {};
   const auto rise = [&](std::size_t i) { return rises[i].of_chord; };
+  // Returns the rise of the cell to the left of atom i, where i > 0.
+  const auto rise_before = [&](std::size_t i) {
+    return i == 1 ? rises[0].over_tangent : rise(i - 1);
+  };
   std::vector<double> lowered(n, 0.0);
   for (std::size_t i = 0; i < n; ++i) lowered[i] = std::fmax(rise(i), i > 0 ? rise(i - 1) : 0.0);
   if (n > 1) {  // the first atom cannot be lowered: to its right the tangent is used, not the chord
     lowered[0] = 0.0;
-    lowered[1] = std::fmax(rises[0].over_tangent, rise(1));
+    lowered[1] = std::fmax(rise_before(1), rise(1));
     rises[0].of_chord = 0.0;
   }
   // If the loss ends inside a cell with a large probability, the lowered points leave the region of
@@ -195,14 +199,14 @@ Lattice lattice_below(const DiscretePld& pld, double interval, double negligible
     if (lowered[i] - height[i] > negligible) end = i;
   for (std::size_t i = n; i-- > begin + 1;)
     if (lowered[i] - over_line[i] > 1e-15) begin = i;
-  while (end > 0 && rise(end - 1) - height[end] > negligible) --end;
+  while (end > 0 && rise_before(end) - height[end] > negligible) --end;
   while (begin < end && rise(begin) - over_line[begin] > 1e-15) ++begin;
   double total = 0.0;
   for (const LatticeAtom& atom : lattice) total += atom.mass;
   if (end <= begin || over_line[begin] - height[begin] > negligible)  // no loss
     return {.atoms = {{0, std::fmin(total, 1.0)}}, .offset = 0.0};
   lowered[begin] = std::fmax(over_line[begin], rise(begin));
-  lowered[end] = std::fmax(height[end], rise(end - 1));
+  lowered[end] = std::fmax(height[end], rise_before(end));
   const auto gap = [&](std::size_t i) {
     return static_cast<double>(lattice[i + 1].index - lattice[i].index) * interval;
   };

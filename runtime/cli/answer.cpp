@@ -43,6 +43,14 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t room) {
   return lines;
 }
 
+/// Returns whether a JSON object has a key of another one. Then merging them would replace a value:
+/// some mechanisms have an epsilon and a delta of their own, which are not those of the answer.
+bool share_a_key(const nlohmann::ordered_json& a, const nlohmann::ordered_json& b) {
+  for (const auto& [key, value] : b.items())
+    if (a.contains(key)) return true;
+  return false;
+}
+
 }  // namespace
 
 void add_releases(Answer& answer, const std::vector<privacy::Release>& releases) {
@@ -58,8 +66,9 @@ void add_releases(Answer& answer, const std::vector<privacy::Release>& releases)
     if (i < kShown) answer.rows.emplace_back("phase " + std::to_string(i + 1), line);
     if (i == kShown)
       answer.rows.emplace_back("...", std::to_string(releases.size() - kShown) + " more phases");
-    if (releases.size() == 1) {
-      answer.rows.back().first = "mechanism";
+    const bool is_alone = releases.size() == 1;
+    if (is_alone) answer.rows.back().first = "mechanism";
+    if (is_alone && !share_a_key(answer.json, fields)) {
       answer.json.update(fields);
       return;
     }

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "privacy/accountant.hpp"
+#include "privacy/pld/distinct_releases.hpp"
 #include "privacy/pld/fft.hpp"
 #include "privacy/rdp/binomial.hpp"
 #include "privacy/rdp/gaussian.hpp"
@@ -380,6 +381,33 @@ TEST(Pld, LaplaceNoiseThatIsNextToNothingIsBoundedOrRefused) {
     EXPECT_GE(epsilon, (1.0 / scale) * (1.0 - 1e-6) - 1e-8 * 2.0 / scale) << scale;
     EXPECT_LE(epsilon, 1.0 / scale * (1.0 + 1e-4) + 1e-3) << scale;
   }
+}
+
+TEST(Pld, LossesWithinOneIntervalHaveALowerBound) {
+  // One release of Laplace noise: delta = 1 - e^((epsilon - 1/scale) / 2).
+  for (const double scale : {1e3, 1e5, 1e7, 1e9})
+    for (const double part : {0.0, 0.3, 0.9}) {
+      const double epsilon = part / scale, truth = -std::expm1(0.5 * (epsilon - 1.0 / scale));
+      const PrivacyBound found =
+          delta_by_pld({{Laplace{scale}, 1}}, NeighbouringRelation::add_or_remove, epsilon);
+      EXPECT_GE(found.delta, truth) << scale << ", " << part;
+      EXPECT_LE(found.delta_lower, truth) << scale << ", " << part;
+    }
+}
+
+TEST(DistinctLosses, NumbersOfReleasesDoNotOverflow) {
+  constexpr std::uint64_t half = std::uint64_t{1} << 63;
+  const auto total = [](const std::vector<Release>& releases, std::size_t max_groups) {
+    double sum = 0.0;
+    for (const auto& loss : pld::distinct_losses(releases, Change::add, 1, max_groups))
+      sum += static_cast<double>(loss.count);
+    return sum;
+  };
+  const PoissonGaussian step{.q = 0.01, .sigma = 1.0}, similar{.q = 0.01, .sigma = 1.0 + 1e-9};
+  const Gaussian other{50.0};
+  EXPECT_EQ(total({{step, half}, {other, 1}, {step, half}, {step, half}}, 256), 3 * 0x1p63);
+  EXPECT_EQ(total({{step, half}, {other, 1}, {similar, half}}, 2), 0x1p64);
+  EXPECT_EQ(total({{Laplace{9.0}, half}, {other, 1}, {Laplace{9.0}, half}}, 256), 0x1p64);
 }
 
 }  // namespace

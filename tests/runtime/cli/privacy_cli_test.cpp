@@ -356,6 +356,23 @@ TEST_F(PhasesFile, KnowsEveryMechanism) {
     EXPECT_EQ(found["phases"][i]["mechanism"], privacy::name(releases[i].mechanism));
 }
 
+TEST_F(PhasesFile, AMechanismsOwnEpsilonIsNotThatOfTheAnswer) {
+  for (const char* const mechanism : {R"("approximate-dp", "epsilon": 0.1, "delta": 1e-9)",
+                                      R"("bounded-range", "epsilon": 0.1)"}) {
+    const std::string file =
+        with(R"([{"mechanism": )" + std::string(mechanism) + R"(, "steps": 100}])");
+    const json epsilon = answer("account --delta 1e-5 --phases " + file);
+    EXPECT_GT(epsilon["epsilon"], 1.0) << mechanism;
+    EXPECT_EQ(epsilon["epsilon"], epsilon["epsilon_add"]) << mechanism;
+    EXPECT_EQ(epsilon["delta"], 1e-5) << mechanism;
+    EXPECT_EQ(epsilon["phases"][0]["epsilon"], 0.1) << mechanism;
+    const json delta = answer("account --epsilon 0.5 --phases " + file);
+    EXPECT_EQ(delta["epsilon"], 0.5) << mechanism;
+    EXPECT_GT(delta["delta"], 0.01) << mechanism;
+    EXPECT_EQ(delta["delta"], delta["delta_add"]) << mechanism;
+  }
+}
+
 TEST_F(PhasesFile, BadFilesAreRefusedByPlace) {
   const auto refused = [&](const std::string& text, const std::string& reason) {
     expect_refused("account --delta 1e-6 --phases " + with(text), 2, reason);
