@@ -35,7 +35,7 @@ double epsilon_from_zcdp(double rho, double delta) {
     (s * s * rho + log_delta + std::log1p(s) < 0.0 ? low : high) = middle;
   }
   const double s = std::exp(high);
-  const double divergence = (1.0 + s) * rho, shift = high - std::log1p(s);
+  const double divergence = (1.0 + s) * rho, shift = -std::log1p(1.0 / s);
   const double tail = -(log_delta + std::log1p(s)) / s;
   const double epsilon = divergence + shift + tail +
                          8.0 * rounding * (divergence + std::fabs(shift) + std::fabs(tail));

@@ -243,6 +243,23 @@ TEST(Zcdp, IsTheBestOrderOfItsCurve) {
     }
 }
 
+/// Values to 25 digits, of the same formula with 60: the result is above them, and close.
+TEST(Zcdp, EpsilonIsRoundedUpAtSmallRho) {
+  struct Case {
+    double rho, delta, epsilon;
+  };
+  for (const auto& [rho, delta, epsilon] : {Case{1e-12, 1e-200, 4.207871528862471517724012e-05},
+                                            Case{1e-9, 1e-300, 1.644574274142551003292923e-03},
+                                            Case{1e-6, 1e-10, 7.427583685432303882059334e-03},
+                                            Case{1e-3, 1e-5, 1.573353931612155050530678e-01},
+                                            Case{0.5, 1e-5, 4.728386984943313881512555},
+                                            Case{10.0, 1e-6, 3.222166094909759563908524e+01}}) {
+    const double found = epsilon_from_zcdp(rho, delta);
+    EXPECT_GE(found, epsilon) << rho;
+    EXPECT_LE(found, epsilon * (1.0 + 1e-13)) << rho;
+  }
+}
+
 TEST(Zcdp, ExtremesAreFinite) {
   EXPECT_EQ(epsilon_from_zcdp(0.0, 1e-5), 0.0);
   for (const double rho : {1e-300, 1e-30, 1e30, 1e300})
