@@ -17,7 +17,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
-#include "runtime/training/public_weights.hpp"
+#include "runtime/data/folders.hpp"
 
 namespace fs = std::filesystem;
 
