@@ -3,7 +3,10 @@
 #include <fstream>
 #include <span>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
@@ -209,6 +212,38 @@ TEST(RunFolder, OfAStartThatWasKilledIsRemovedByTheNextOne) {
     EXPECT_FALSE(fs::exists(folder / name)) << name;
   for (const char* const name : {".a.new-b", ".c.new-1", ".a.new-4"})
     EXPECT_TRUE(fs::exists(folder / name)) << name;
+}
+
+/// With a generated name, too, whenever that start was; but no folder that a start may still use.
+TEST(RunFolder, OfAStartWithAGeneratedNameThatWasKilledIsRemovedByTheNextOne) {
+  const TemporaryFolder folder;
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  const auto make = [](const std::string& name, fs::perms mode = fs::perms(0700)) {
+    fs::create_directories("runs/" + name + "/private");
+    fs::permissions("runs/" + name, mode);
+  };
+  const char* const dead[] = {".a-b-20260102-030405.new-1", ".a-b-20260102-030405-2.new-1-2"};
+  const char* const kept[] = {".a-20260102-030405.new-1", ".a-b-20260102-030405.new-x",
+                              ".a-b-c-20260102-030405.new-1", ".a-b-20260102-030407.new-1"};
+  for (const char* const name : dead) make(name);
+  for (const char* const name : kept) make(name);
+  make(".a-b-20260102-030406.new-1", fs::perms(0755));  // of a version without locks
+  fs::create_directories("runs/a-b-20260102-030405");
+  fs::create_directories("runs/a-b-20260102-030407");
+  const int used = ::open("runs/.a-b-20260102-030407.new-1", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(::flock(used, LOCK_EX | LOCK_NB), 0);
+  const ReservedFolder made = reserve_run_folder("a b");
+  EXPECT_TRUE(made.path.filename().string().starts_with("a-b-")) << made.path;
+  for (const char* const name : dead) EXPECT_FALSE(fs::exists(fs::path("runs") / name)) << name;
+  for (const char* const name : kept) EXPECT_TRUE(fs::exists(fs::path("runs") / name)) << name;
+  EXPECT_TRUE(fs::exists("runs/.a-b-20260102-030406.new-1"));
+  EXPECT_FALSE(fs::exists("runs/a-b-20260102-030405"));
+  EXPECT_TRUE(fs::exists("runs/a-b-20260102-030407"));
+  ::close(used);
+  (void)reserve_run_folder("a-b");
+  EXPECT_FALSE(fs::exists("runs/.a-b-20260102-030407.new-1"));
+  fs::current_path(before);
 }
 
 TEST(RunFolder, OfAStartInProgressIsItsOwnAndHidden) {
