@@ -2,6 +2,8 @@
 
 #include <fstream>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -87,16 +89,46 @@ TEST(Checkpoint, DamageAnywhereIsFound) {
   EXPECT_THROW(decode_checkpoint(whole + '\0', "c"), Error);
 }
 
+/// Returns the checkpoint in the format before this one, which differs in its name alone.
+std::string in_earlier_format(const Checkpoint& c) {
+  constexpr std::string_view kThis = "cudp checkpoint 10\n";
+  std::string bytes = encode_checkpoint(c);
+  EXPECT_TRUE(bytes.starts_with(kThis));
+  bytes.replace(0, kThis.size(), "cudp checkpoint 9\n");
+  bytes.resize(bytes.size() - sizeof(std::uint64_t));
+  const std::uint64_t sum = checksum(bytes);
+  return bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
+}
+
+TEST(Checkpoint, OneOfTheFormatBeforeIsRead) {
+  const Checkpoint back = decode_checkpoint(in_earlier_format(example(117)), "c");
+  EXPECT_TRUE(back.is_earlier);
+  EXPECT_EQ(back.training.step, 117u);
+  EXPECT_FALSE(decode_checkpoint(encode_checkpoint(back), "c").is_earlier);
+}
+
 /// A checkpoint of another version is told apart from a damaged one.
 TEST(Checkpoint, OlderFormatsAreRefusedInOneLine) {
+  const TemporaryFolder folder;
+  const Authenticator authenticator(key_from_seed(1));
+  for (const char* const name : {"checkpoint-5", "checkpoint-7"})
+    write_authenticated(folder / name, "checkpoint", "cudp checkpoint 8\nand what that held",
+                        authenticator, Sync::no);
+  const auto damaged = [](const std::string& line) { ADD_FAILURE() << line; };
   try {
-    decode_checkpoint("cudp checkpoint 5\nand what that held", "runs/a/private/checkpoint-7");
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_STREQ(e.what(),
-                 "runs/a/private/checkpoint-7: of another version of cudp, which may continue the "
-                 "run");
+    (void)newest_checkpoint(folder.path(), damaged);
+    ADD_FAILURE() << "expected an error";
+  } catch (const InputError& e) {
+    EXPECT_EQ(e.what(), folder / "checkpoint-7" +
+                            ": expected a checkpoint of this version of cudp, found one of another "
+                            "version, which alone can continue the run (cudp train --resume); "
+                            "otherwise begin another run: cudp train --out DIR");
   }
+  // A damaged name of the format does not hide an intact checkpoint.
+  save_checkpoint(folder.path(), example(6), authenticator);
+  const auto found = newest_checkpoint(folder.path(), damaged);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->checkpoint.training.step, 6u);
 }
 
 TEST(Checkpoint, TheNewestTwoAreKeptAndTheNewestIntactOneIsUsed) {
