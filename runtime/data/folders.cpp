@@ -48,4 +48,16 @@ void check_apart(const fs::path& test, const std::vector<fs::path>& train) {
   }
 }
 
+fs::path tuning_of(const fs::path& path) {
+  std::error_code error;
+  for (fs::path at = fs::weakly_canonical(path, error); at.has_relative_path();
+       at = at.parent_path()) {
+    const fs::path owner = at.parent_path();
+    if (at.filename() == "runs" && owner.filename() == "private" &&
+        fs::exists(owner / "tuning.json", error))
+      return owner.parent_path();
+  }
+  return {};
+}
+
 }  // namespace cudp

@@ -1,5 +1,5 @@
 #pragma once
-// Functions that find the files of data sets.
+// Functions that find the files of data sets, and tell whose folder a file is in.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -26,5 +26,9 @@ std::string set_name_of(const std::filesystem::path& path);
 /// rows would reveal something about the rows. train: the training files.
 void check_apart(const std::filesystem::path& test,
                  const std::vector<std::filesystem::path>& train);
+
+/// Returns the folder of the tuning that made the training in whose folder `path` is; empty if
+/// `path` is in no such folder. Links are followed.
+std::filesystem::path tuning_of(const std::filesystem::path& path);
 
 }  // namespace cudp

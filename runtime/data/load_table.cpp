@@ -3,11 +3,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "runtime/base/busy.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/draft_schema.hpp"
 #include "runtime/data/find_schema.hpp"
@@ -89,13 +93,30 @@ void require_complete(const TableSchema& schema, const std::string& source, cons
                    "outside of what epsilon covers: the run is then not for release)");
 }
 
+/// Line of a certificate's unsafe_flags about a schema that is not public.
+constexpr const char* kReadFromRows = "bounds, categories or classes were read from private rows";
+
+/// Returns whether a schema is in the folder that a run released, with parts that the run read from
+/// private rows, according to its certificate. Links are followed; a copy elsewhere is not
+/// recognised.
+bool was_read_from_rows(const fs::path& schema) {
+  std::error_code none;
+  const fs::path certificate = fs::weakly_canonical(schema, none).parent_path() / "privacy.json";
+  if (!fs::is_regular_file(schema, none) || !fs::is_regular_file(certificate, none)) return false;
+  const auto json = nlohmann::json::parse(read_file(certificate), nullptr, false);
+  if (!json.is_object() || !json.contains("unsafe_flags")) return false;
+  for (const auto& flag : json["unsafe_flags"])
+    if (flag == kReadFromRows) return true;
+  return false;
+}
+
 /// Returns the schema with missing parts taken from the rows of `table`. The user must have
 /// accepted that; it is recorded in `unsafe`.
 TableSchema completed(const TableSchema& schema, const fs::path& table, bool accepted,
                       Busy* progress, std::vector<std::string>& unsafe) {
   if (first_incomplete(schema).empty()) return schema;
   ensure(accepted, "an incomplete schema is refused before rows are read");
-  unsafe.emplace_back("bounds, categories or classes were read from private rows");
+  unsafe.emplace_back(kReadFromRows);
   show(progress, "reading the bounds of", table);
   return complete_from_rows(schema, *open_bytes(table, progress, compression_of(schema)));
 }
@@ -380,11 +401,20 @@ DataSplit load_named_table(const DataRequest& request, const NamedDataset& named
 DataSplit load_table_file(const DataRequest& request) {
   if (!request.test_path.empty()) check_apart(request.test_path, {request.dataset});
   const TableSchema schema = stated_schema(request, request.accept_private_bounds);
+  const std::string source = known_schema(request).source;
+  const bool is_private = was_read_from_rows(source);
+  if (is_private && !request.accept_private_bounds)
+    throw InputError(source +
+                     ": expected public bounds, categories and classes, found those that a run "
+                     "read from private rows (--accept-private-bounds takes them, outside of what "
+                     "epsilon covers: the run is then not for release)");
   DataSplit split =
       read_split({.train = request.dataset,
                   .test = request.test_path,
                   .where = request.test_path.empty() ? TestRows::none : TestRows::file},
                  schema, request);
+  if (is_private && std::ranges::find(split.unsafe, kReadFromRows) == split.unsafe.end())
+    split.unsafe.emplace_back(kReadFromRows);
   split.name = schema.name;
   split.assumptions = assumptions(request, schema);
   return split;

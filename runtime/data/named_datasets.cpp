@@ -28,8 +28,8 @@ DataSplit built_in(const DataRequest& request, const NamedDataset&, const fs::pa
   return load(request);
 }
 
-NamedDataset table(const char* name, const char* folder, const char* train, const char* test = "",
-                   std::uint64_t rows = 0) {
+NamedDataset table(const char* name, const char* folder, const char* train, const char* test,
+                   std::uint64_t rows) {
   return {.name = name,
           .folder = folder,
           .marker_files = {train},
@@ -88,8 +88,9 @@ std::span<const NamedDataset> named_datasets() {
        .rows = 50'000,
        .load = cifar_images},
       table("adult", "adult", "adult.data", "adult.test", 32'561),
-      table("bank", "bank", "BANK.dat"),
-      table("ipums-br", "ipums", "IPUMS-BR.dat"),
+      // Four fifths of 45,211 and of 38,000 rows: those that is_published_test_row() leaves.
+      table("bank", "bank", "BANK.dat", "", 36'283),
+      table("ipums-br", "ipums", "IPUMS-BR.dat", "", 30'370),
       table("imdb", "imdb", "imdb_train.tsv", "imdb_test.tsv", 25'000),
   };
   return rows;

@@ -25,15 +25,14 @@ struct NamedDataset {
   /// training file.
   std::string test{};
   bool is_table = false;
-  std::uint64_t rows = 0;  ///< number of training examples; 0 if known only after reading
+  std::uint64_t rows = 0;  ///< number of training examples
   DataSplit (*load)(const DataRequest&, const NamedDataset&, const std::filesystem::path& folder);
 };
 
 /// Returns all data sets that users can give by name, in the order in which help texts list them.
 std::span<const NamedDataset> named_datasets();
 bool is_named_dataset(std::string_view name);
-/// Returns the number of training examples of a named data set, if it is known before its files are
-/// read; otherwise 0.
+/// Returns the number of training examples of a named data set; 0 if no data set has this name.
 std::uint64_t published_rows(std::string_view name);
 
 /// Loads the data set with the name request.dataset. Throws InputError if a file is missing or does

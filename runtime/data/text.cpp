@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/folders.hpp"
 #include "runtime/data/published.hpp"
 #include "runtime/data/tokenizer.hpp"
 #include "runtime/data/word_vectors.hpp"
@@ -37,11 +38,20 @@ constexpr std::array<NamedEmbedding, 4> kNamedEmbeddings = {{
     {"minilm", "wordpiece30522_minilm100.safetensors", "", "wordpiece30522_vocab.txt"},
 }};
 
+/// Returns the path of a public file that the user names, of words or of vectors. Throws InputError
+/// if there is none, or if it is in the folder of a training that a tuning made: its words and
+/// vectors get into the model, and the tuning's guarantee holds if the best training alone is
+/// released.
 fs::path require_text_file(const char* flag, const std::string& name, const std::string& dir) {
   fs::path path = find_text_file(name, dir);
   if (path.empty())
     bad_input(flag, "", "a file, here or in " + (fs::path(dir) / "imdb").string(),
               shown(name, 200) + ", which is neither");
+  if (const std::string tuning = tuning_of(path).string(); !tuning.empty())
+    throw InputError(std::string(flag) + " " + name +
+                     ": expected a public file, found one of a training of a tuning, which "
+                     "releases the best one alone: " +
+                     tuning + "/release (cudp tune --resume " + tuning + " finishes it)");
   return path;
 }
 

@@ -5,6 +5,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
+#include "runtime/data/folders.hpp"
 
 namespace cudp {
 namespace {
@@ -23,6 +24,11 @@ void for_each_comparison_field(Any& comparison, const Visit& visit) {
 Comparison read_comparison(const std::string& run) {
   const auto release = std::filesystem::path(run) / "release";
   const std::string expected = "--compare-with: expected the folder of a finished run with privacy";
+  if (const std::string tuning = tuning_of(run).string(); !tuning.empty())
+    throw InputError(
+        fmt::format("{}, found a training of a tuning, which releases the best one "
+                    "alone: --compare-with {}",
+                    expected, tuning));
   if (!std::filesystem::exists(release / "privacy.json"))
     throw InputError(fmt::format("{}, found no release/privacy.json in {}", expected, run));
   try {

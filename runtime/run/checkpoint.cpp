@@ -20,9 +20,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// First bytes of a checkpoint file. kMagic is for this version of the format; kAnyMagic, the start
-/// of kMagic, is the same in all versions.
-constexpr std::string_view kMagic = "cudp checkpoint 9\n";
+/// First bytes of a checkpoint file. kMagic is for this version of the format; kEarlierMagic is for
+/// the one before, whose layout is the same (Checkpoint::is_earlier); kAnyMagic, the start of both,
+/// is the same in all versions.
+constexpr std::string_view kMagic = "cudp checkpoint 10\n";
+constexpr std::string_view kEarlierMagic = "cudp checkpoint 9\n";
 constexpr std::string_view kAnyMagic = "cudp checkpoint ";
 /// Start of the name of a checkpoint's file. The number of the step follows.
 constexpr std::string_view kPrefix = "checkpoint-";
@@ -193,19 +195,25 @@ std::string encode_checkpoint(const Checkpoint& c) {
 Checkpoint decode_checkpoint(const std::string& file, const std::string& source) {
   const auto fail = [&](const char* what) -> void { throw Error(source + ": " + what); };
   std::string_view bytes = file;
-  if (bytes.starts_with(kAnyMagic) && !kMagic.starts_with(bytes.substr(0, kMagic.size())))
-    fail("of another version of cudp, which may continue the run");
-  if (bytes.size() < kMagic.size() + 2 * sizeof(std::uint64_t) || !bytes.starts_with(kMagic))
+  const bool is_earlier = bytes.starts_with(kEarlierMagic);
+  const std::string_view magic = is_earlier ? kEarlierMagic : kMagic;
+  if (bytes.starts_with(kAnyMagic) && !magic.starts_with(bytes.substr(0, magic.size())))
+    throw InputError(source +
+                     ": expected a checkpoint of this version of cudp, found one of another "
+                     "version, which alone can continue the run (cudp train --resume); otherwise "
+                     "begin another run: cudp train --out DIR");
+  if (bytes.size() < magic.size() + 2 * sizeof(std::uint64_t) || !bytes.starts_with(magic))
     fail("damaged: not a checkpoint");
   std::string_view sum = bytes.substr(bytes.size() - sizeof(std::uint64_t));
   bytes.remove_suffix(sizeof(std::uint64_t));
   if (checksum(bytes) != take_number(sum)) fail("damaged: its checksum does not match");
 
   // The checksum was right, so the content is as it was written.
-  bytes.remove_prefix(kMagic.size());
+  bytes.remove_prefix(magic.size());
   const std::uint64_t length = take_number(bytes);
   if (length > bytes.size()) fail("damaged: it is too short");
   Checkpoint c;
+  c.is_earlier = is_earlier;
   try {
     const Json header = Json::parse(bytes.substr(0, length));
     bytes.remove_prefix(length);
@@ -253,15 +261,19 @@ bool StoredCheckpoint::is_authentic(const Authenticator& authenticator) const {
 
 std::optional<StoredCheckpoint> newest_checkpoint(
     const fs::path& folder, const std::function<void(const std::string&)>& damaged) {
+  std::optional<InputError> of_another_version;
   for (const fs::path& path : checkpoints_in(folder)) {
     try {
       AuthenticatedFile file = read_authenticated(path);
       Checkpoint checkpoint = decode_checkpoint(file.content, path.string());
       return StoredCheckpoint{std::move(checkpoint), std::move(file), path};
+    } catch (const InputError& e) {
+      if (!of_another_version) of_another_version = e;
     } catch (const Error& e) {
       damaged(e.what());
     }
   }
+  if (of_another_version) throw *of_another_version;
   return std::nullopt;
 }
 

@@ -33,11 +33,15 @@ struct Checkpoint {
   /// have. If the machine has restarted since then, the ledger on disk may lack charges for what
   /// the run released.
   std::string boot;
+  /// Whether the file has the format before this one. The version that wrote it may compute another
+  /// `data` of the same rows.
+  bool is_earlier = false;
 };
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);
 /// Decodes the bytes of a checkpoint file. Throws Error if they are damaged; the message states
-/// which part. source: name of the file, for messages.
+/// which part. Throws InputError if another version of the program wrote them, and this one cannot
+/// read them. source: name of the file, for messages.
 Checkpoint decode_checkpoint(const std::string& bytes, const std::string& source);
 
 /// Writes a checkpoint, with its authentication code, to the file FOLDER/checkpoint-STEP. Then
@@ -57,7 +61,8 @@ struct StoredCheckpoint {
 };
 
 /// Returns the newest undamaged checkpoint in a folder; nullopt if there is none. damaged: called
-/// with a message for the user for each damaged checkpoint.
+/// with a message for the user for each damaged checkpoint. Throws InputError if there is none but
+/// those that another version of the program wrote, and this one cannot read.
 std::optional<StoredCheckpoint> newest_checkpoint(
     const std::filesystem::path& folder, const std::function<void(const std::string&)>& damaged);
 

@@ -11,13 +11,15 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
-#include "runtime/training/public_weights.hpp"
+#include "runtime/data/folders.hpp"
 
 namespace fs = std::filesystem;
 
@@ -71,29 +73,6 @@ void RunFolder::remove_unfinished() const {
       fs::remove(file, error);
       if (error) throw Error(file.string() + ": cannot remove it: " + error.message());
     }
-  }
-}
-
-ReservedFolder reserve_run_folder(std::string name) {
-  for (char& c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '_') c = '-';
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &utc);
-  const fs::path first = fs::path("runs") / (name + "-" + text.data());
-  ReservedFolder reserved{.path = first};
-  fs::path& path = reserved.path;
-  for (int n = 2;;) {
-    // Another job that ends with an error may remove an empty runs/ in the meantime.
-    std::error_code error;
-    if (fs::create_directories(path.parent_path(), error)) reserved.made_parent = true;
-    if (::mkdir(path.c_str(), 0755) == 0) return reserved;
-    if (errno == EEXIST)
-      path = first.string() + "-" + std::to_string(n++);
-    else if (errno != ENOENT || error)
-      throw Error(path.string() + ": cannot make the run folder: " + std::strerror(errno));
   }
 }
 
@@ -156,25 +135,108 @@ bool is_at(const fs::path& path, int folder) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
+bool is_digits_and_hyphens(std::string_view text) {
+  return text.find_first_not_of("0123456789-") == std::string_view::npos;
+}
+
+/// Removes the folder of a start that was killed before publish(). Does nothing if another process
+/// has its lock.
+void remove_if_dead(const fs::path& path) {
+  const int folder = open_folder(path);
+  if (folder < 0) return;
+  std::error_code error;
+  // A start that published its folder in the meantime has let go of the lock, too.
+  if (try_lock(folder) == Locked::here && is_at(path, folder)) fs::remove_all(path, error);
+  ::close(folder);
+}
+
+/// Returns whether a folder is on a file system of this machine alone. On a network's, a lock may
+/// be one among the processes of a single machine, so that a start on another one may look dead.
+bool is_on_local_disk(const fs::path& path) {
+  constexpr std::uint64_t kZfs = 0x2fc12fc1;
+  struct statfs on {};
+  if (::statfs(path.c_str(), &on) != 0) return false;
+  switch (static_cast<std::uint64_t>(on.f_type)) {
+    case EXT4_SUPER_MAGIC:  // ext2 and ext3, too
+    case XFS_SUPER_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case F2FS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// Removes the temporary folders of starts that were killed before publish(). Such a folder has a
-/// name of `prefix`, digits and hyphens, and nobody has its lock.
+/// name of `prefix`, digits and hyphens, and nobody has its lock. Does nothing on a network's file
+/// system.
 void remove_dead_starts(const fs::path& parent, const std::string& prefix) {
+  if (!is_on_local_disk(parent)) return;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(parent, error)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with(prefix) ||
-        name.find_first_not_of("0123456789-", prefix.size()) != std::string::npos)
-      continue;
-    const int folder = open_folder(entry.path());
-    if (folder < 0) continue;
-    // A start that published its folder in the meantime has let go of the lock, too.
-    if (try_lock(folder) == Locked::here && is_at(entry.path(), folder))
-      fs::remove_all(entry.path(), error);
-    ::close(folder);
+    if (name.starts_with(prefix) &&
+        is_digits_and_hyphens(std::string_view(name).substr(prefix.size())))
+      remove_if_dead(entry.path());
+  }
+}
+
+/// Removes what killed starts left of folders with generated names, NAME-TIME for any time: their
+/// temporary folders, and the empty folders that they reserved. Only those of this user and of mode
+/// 0700, since versions without a lock gave them another one; and only on a disk of this machine:
+/// on a network's, another machine may be starting one of them now.
+void remove_dead_starts_at_any_time(const fs::path& parent, const std::string& name) {
+  if (!is_on_local_disk(parent)) return;
+  const std::string prefix = "." + name + "-";
+  constexpr std::string_view kMark = ".new-";
+  std::error_code error;
+  std::vector<fs::path> dead;
+  for (const auto& entry : fs::directory_iterator(parent, error)) {
+    const std::string found = entry.path().filename().string();
+    const std::size_t mark = found.rfind(kMark);
+    struct stat is {};
+    if (mark != std::string::npos && mark > prefix.size() && found.starts_with(prefix) &&
+        is_digits_and_hyphens(found.substr(prefix.size(), mark - prefix.size())) &&
+        is_digits_and_hyphens(found.substr(mark + kMark.size())) &&
+        ::lstat(entry.path().c_str(), &is) == 0 && is.st_uid == ::geteuid() &&
+        is.st_mode == (S_IFDIR | 0700))
+      dead.push_back(entry.path());
+  }
+  for (const fs::path& start : dead) {
+    remove_if_dead(start);
+    const std::string found = start.filename().string();
+    if (!fs::exists(start, error))
+      ::rmdir((parent / found.substr(1, found.rfind(kMark) - 1)).c_str());
   }
 }
 
 }  // namespace
+
+ReservedFolder reserve_run_folder(std::string name) {
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '_') c = '-';
+  remove_dead_starts_at_any_time("runs", name);
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &utc);
+  const fs::path first = fs::path("runs") / (name + "-" + text.data());
+  ReservedFolder reserved{.path = first};
+  fs::path& path = reserved.path;
+  for (int n = 2;;) {
+    // Another job that ends with an error may remove an empty runs/ in the meantime.
+    std::error_code error;
+    if (fs::create_directories(path.parent_path(), error)) reserved.made_parent = true;
+    if (::mkdir(path.c_str(), 0755) == 0) return reserved;
+    if (errno == EEXIST)
+      path = first.string() + "-" + std::to_string(n++);
+    else if (errno != ENOENT || error)
+      throw Error(path.string() + ": cannot make the run folder: " + std::strerror(errno));
+  }
+}
 
 NewRunFolder::NewRunFolder(fs::path path) : NewRunFolder() {
   path_ = std::move(path);

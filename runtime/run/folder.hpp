@@ -101,14 +101,17 @@ struct ReservedFolder {
 };
 
 /// Creates a folder for a new run, runs/NAME-TIME (TIME in UTC), with a number appended if that
-/// folder exists already. Throws Error if it cannot be created.
+/// folder exists already. Before that, removes what this user's starts of the same NAME left there
+/// if they were killed before publish(), on a disk of this machine. Throws Error if the folder
+/// cannot be created.
 ReservedFolder reserve_run_folder(std::string name);
 
 /// The folder of a run while it is being created. It has a temporary name next to its final path,
 /// and is moved there as soon as the run could be resumed from it, so that other processes only see
 /// folders of runs that can be resumed. Its files are synced to disk when it is moved, because no
 /// process reads them before. Until then only its owner can read it, and it is locked, so that the
-/// next start of the same run removes the folder if this process was killed.
+/// next start of the same run removes the folder if this process was killed, unless it is on a
+/// network's file system, whose locks another machine may not see.
 class NewRunFolder {
  public:
   /// Creates the folder under a temporary name. path: final path of the folder. Throws InputError

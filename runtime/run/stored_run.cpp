@@ -175,6 +175,13 @@ void check_same_run(const StoredRun& run, const Experiment& e) {
                     unit_text(unit_name(e.data), e.data.unit_rows)));
   // A row that was trained on must not become one of the held-out rows, whose figures are released.
   // So all rows must stay the same, in the same order, even under a fresh key.
+  if (e.config.holdout && !has_data_of(run, e) && c.is_earlier)
+    throw InputError(
+        e.data.name +
+        ": expected data that this version of cudp can compare with those that the run began "
+        "with, found a run of an earlier version, which computes other codes of rows, and which "
+        "alone can continue the run (cudp train --resume); otherwise begin another run: cudp train "
+        "--out DIR");
   if (e.config.holdout && !has_data_of(run, e))
     throw InputError(
         e.data.name +

@@ -17,6 +17,7 @@
 #include "runtime/base/rounded_text.hpp"
 #include "runtime/base/safetensors.hpp"
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/folders.hpp"
 #include "runtime/data/published.hpp"
 
 namespace fs = std::filesystem;
@@ -319,18 +320,6 @@ std::string run_of_weights(const std::string& path) {
   const fs::path folder = fs::absolute(path).parent_path();
   if (!fs::is_regular_file(folder / "privacy.json", ignored)) return "";
   return (folder.filename() == "release" ? folder.parent_path() : folder).string();
-}
-
-fs::path tuning_of(const fs::path& path) {
-  std::error_code error;
-  for (fs::path at = fs::weakly_canonical(path, error); at.has_relative_path();
-       at = at.parent_path()) {
-    const fs::path owner = at.parent_path();
-    if (at.filename() == "runs" && owner.filename() == "private" &&
-        fs::exists(owner / "tuning.json", error))
-      return owner.parent_path();
-  }
-  return {};
 }
 
 }  // namespace cudp

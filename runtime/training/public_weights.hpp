@@ -56,8 +56,4 @@ std::string digest_of(const std::vector<float>& numbers);
 /// there is no certificate next to the file. path: path of the file.
 std::string run_of_weights(const std::string& path);
 
-/// Returns the folder of the tuning that made the training in whose folder `path` is; empty if
-/// `path` is in no such folder. Links are followed.
-std::filesystem::path tuning_of(const std::filesystem::path& path);
-
 }  // namespace cudp

@@ -67,6 +67,10 @@ constexpr const char* kNoisySize = "noisy_size";
 /// Name of the field in tuning.json with the TuningIdentity, the properties that must not change
 /// when the tuning is resumed.
 constexpr const char* kIdentity = "began_with";
+/// Name of the field in tuning.json with the number of its format, which tunings of earlier
+/// versions lack. These computed other codes of rows.
+constexpr const char* kFormat = "format";
+constexpr int kThisFormat = 2;
 
 privacy::StoppingLaw law_of(const TuneFlags& flags) {
   try {
@@ -171,6 +175,7 @@ void Tune::load_stored() {
                       ": expected the key and the plan of the tuning, found none or damaged ones; "
                       "all of its budget counts as spent");
   data_tag_ = json["data"];
+  is_earlier_ = json.value(kFormat, 1) != kThisFormat;
   plan_.budget = budget_of(json);
   if (json.contains(kNoisySize)) stored_count_ = json[kNoisySize];
 }
@@ -249,6 +254,12 @@ void Tune::prepare() {
   // If the number of examples has not been released yet, this call checks that a plan is possible
   // for some number.
   const std::string tag = plan_candidates();
+  if (stored_ && tag != data_tag_ && is_earlier_)
+    throw InputError(
+        folder_.string() +
+        ": expected a tuning of this version of cudp, found one of an earlier version, which "
+        "computes other codes of rows, and which alone can continue it (cudp tune --resume); "
+        "another tuning (cudp tune --out DIR) is paid for by itself");
   if (stored_ && tag != data_tag_)
     throw InputError(folder_.string() +
                      ": expected the data that the tuning began with, found others");
@@ -428,6 +439,7 @@ void Tune::write_plan(const RunFolder& folder) const {
   if (stored_count_) plan[kNoisySize] = *stored_count_;
   plan["data"] = data_tag_;
   plan[kIdentity] = identity_;
+  plan[kFormat] = is_earlier_ ? 1 : kThisFormat;
   write_atomically(folder.owner(kPlan), plan.dump(2) + "\n", 0600);
 }
 

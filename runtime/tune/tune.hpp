@@ -170,6 +170,7 @@ class Tune {
   /// Whether the folder exists already, so that its plan and its key are used.
   bool stored_ = false;
   std::string data_tag_;
+  bool is_earlier_ = false;  ///< whether an earlier version of the program began the tuning
   std::optional<SharedKey> key_;
   /// Budget and key of the one release of the number of examples, and the number with which
   /// candidates are planned: the released one, or the argument of plan_with_count(). nullopt unless

@@ -40,10 +40,9 @@ std::vector<std::string> published_differences(const std::string& dataset,
     wrong.push_back("dataset: expected " + dataset + " as the settings name, found " +
                     stated.dump());
   const std::uint64_t rows = published_rows(dataset);
-  if (!c.examples || (rows > 0 && *c.examples != rows))
-    wrong.push_back("training_examples: expected " +
-                    (rows > 0 ? std::to_string(rows) : std::string("a number")) +
-                    ", as published of " + dataset + ", found " +
+  if (!c.examples || *c.examples != rows)
+    wrong.push_back("training_examples: expected " + std::to_string(rows) + ", as published of " +
+                    dataset + ", found " +
                     (c.examples ? std::to_string(*c.examples) : std::string("none")));
   for (const char* const key : {"schema", "test-data"})
     if (settings.has(key))

@@ -101,6 +101,18 @@ DeviceTrainingSet EngineParts::on_device(const Dataset& data, bool holds_rows) {
                          .holds_rows = holds_rows}};
 }
 
+namespace {
+
+/// Returns the size of the arrays for drawing batches [bytes for each training example]: `drawn`
+/// and `sample`, `index` if rows are held out, and `allocated`.
+std::size_t bytes_of_draws(const Dataset& data, const Draw& draw) {
+  const bool allocates = std::holds_alternative<Allocation>(draw);
+  return sizeof(std::uint32_t) * (1 + (data.numbers.empty() ? 0 : 1) + (allocates ? 1 : 0)) +
+         sizeof(std::uint16_t);
+}
+
+}  // namespace
+
 bool EngineParts::must_stream(const Dataset& data) const {
   // Importance sampling does not allow streaming: the norms of all rows are computed at once, and a
   // batch depends on norms that the step before has stored.
@@ -111,8 +123,10 @@ bool EngineParts::must_stream(const Dataset& data) const {
   const double rows = settings.expected_batch > 0.0 && rate > 0.0
                           ? settings.expected_batch / rate / settings.ranks->size()
                           : static_cast<double>(data.size());
-  const double bytes = rows * static_cast<double>(RowStream::bytes_of_row(
-                                  data, passes.layout().storage.sorts_words));
+  const std::size_t bytes_of_row =
+      RowStream::bytes_of_row(data, passes.layout().storage.sorts_words);
+  const double bytes =
+      rows * static_cast<double>(bytes_of_row + bytes_of_draws(data, settings.recipe.draw));
   const auto free = static_cast<double>(gpu.free_memory());
   // All later allocations together are assumed to take at most a quarter of the device's memory.
   if (bytes + static_cast<double>(gpu.memory()) / 4 <= free) return false;

@@ -6,11 +6,13 @@
 #include <iterator>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/files.hpp"
 #include "runtime/base/random_numbers.hpp"
 #include "runtime/run/authenticator.hpp"
 #include "runtime/run/checkpoint.hpp"
@@ -41,6 +43,36 @@ TEST_F(HoldoutResume, MoveNoRowUnderAFreshKey) {
   process.signal(SIGKILL);
   process.wait();
   EXPECT_EQ(split_key(), before);
+}
+
+/// An earlier version computes other codes of the same rows.
+TEST_F(HoldoutResume, OfAnEarlierVersionAreRefusedAsSuch) {
+  train_and_kill();
+  const fs::path private_folder = folder_ / "run/private";
+  auto stored = newest_checkpoint(private_folder, [](const std::string&) {});
+  ASSERT_TRUE(stored.has_value());
+  const auto key = read_key(private_folder / "key");
+  ASSERT_TRUE(key.has_value());
+  stored->checkpoint.data[0] = stored->checkpoint.data[0] == 'a' ? 'b' : 'a';
+  stored->checkpoint.training.step += 1;
+  const auto refused = [&](const char* words) {
+    const Finished f = resume({"--fresh-noise"});
+    EXPECT_EQ(f.exit, 2) << f.err;
+    EXPECT_NE(f.err.find(words), std::string::npos) << f.err;
+  };
+  save_checkpoint(private_folder, stored->checkpoint, Authenticator(key->key()));
+  refused("found other data or another schema; --fresh-noise does not allow it");
+  constexpr std::string_view kThis = "cudp checkpoint 10\n";
+  std::string bytes = encode_checkpoint(stored->checkpoint);
+  bytes.replace(0, kThis.size(), "cudp checkpoint 9\n");
+  bytes.resize(bytes.size() - sizeof(std::uint64_t));
+  const std::uint64_t sum = checksum(bytes);
+  bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
+  write_authenticated(newest_checkpoint_file(folder_ / "run"), "checkpoint", bytes,
+                      Authenticator(key->key()), Sync::no);
+  refused(
+      "found a run of an earlier version, which computes other codes of rows, and which alone can "
+      "continue the run (cudp train --resume); otherwise begin another run: cudp train --out DIR");
 }
 
 TEST_F(HoldoutResume, AreRefusedWhereTheirCoinsAreLost) {

@@ -170,5 +170,40 @@ TEST_F(Predict, BoundsOfPrivateRowsAreReleasedOnlyAsAcceptedAndFlagged) {
   EXPECT_GT(Json::parse(e.out)["test_accuracy"], 0.6);
 }
 
+/// The bounds that a run read from private rows are no more public in its schema.
+TEST_F(Predict, ASchemaThatWasReadFromPrivateRowsIsAcceptedAndFlaggedAgain) {
+  const SmallTable table = write_small_table(folder_);
+  const auto train = [&](const Arguments& more) {
+    return cudp(
+        with({"train", "--dataset", table.table, "--model", "logistic", "--epsilon", "3", "--delta",
+              "1e-5", "--batch", "64", "--steps", "3", "--threads", "1", "--quiet"},
+             more));
+  };
+  ASSERT_EQ(train({"--accept-private-bounds", "--out", folder_ / "run"}).exit, 0);
+  const std::string schema = folder_ / "run/release/schema.toml";
+  fs::create_symlink(schema, folder_ / "link.toml");
+  for (const std::string& file : {schema, folder_ / "link.toml"}) {
+    const Finished refused = train({"--schema", file, "--out", folder_ / "second"});
+    EXPECT_EQ(refused.exit, 2) << refused.err;
+    EXPECT_NE(refused.err.find(file + ": expected public bounds, categories and classes, found "
+                                      "those that a run read from private rows"),
+              std::string::npos)
+        << refused.err;
+    EXPECT_FALSE(fs::exists(folder_ / "second"));
+  }
+  const Finished accepted =
+      train({"--schema", schema, "--accept-private-bounds", "--out", folder_ / "second"});
+  ASSERT_EQ(accepted.exit, 0) << accepted.err;
+  const Json certificate = Json::parse(content_of(folder_ / "second/release/privacy.json"));
+  EXPECT_EQ(certificate["for_release"], false);
+  EXPECT_EQ(certificate["unsafe_flags"],
+            Json({"bounds, categories or classes were read from private rows"}));
+  // A schema that no run read from rows is as public as it was.
+  ASSERT_EQ(train({"--schema", table.schema, "--out", folder_ / "third"}).exit, 0);
+  const Finished again =
+      train({"--schema", folder_ / "third/release/schema.toml", "--out", folder_ / "fourth"});
+  EXPECT_EQ(again.exit, 0) << again.err;
+}
+
 }  // namespace
 }  // namespace cudp

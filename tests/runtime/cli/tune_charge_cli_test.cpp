@@ -122,6 +122,27 @@ TEST_F(CountedTuneCli, AContinuationWithOtherSettingsIsRefused) {
   EXPECT_EQ(counted().err.find("began with"), std::string::npos);
 }
 
+/// An earlier version computes other codes of the same rows.
+TEST_F(CountedTuneCli, AContinuationOfAnotherVersionIsRefusedAsSuch) {
+  EXPECT_NE(counted().exit, 0);
+  auto plan = json("private/tuning.json");
+  const auto refused = [&](const std::string& why) {
+    write_text(out() + "/private/tuning.json", plan.dump(2) + "\n");
+    const TunedFiles before = files();
+    const Finished f = counted();
+    EXPECT_EQ(f.exit, 2) << f.err;
+    EXPECT_EQ(f.err, "cudp: " + out() + ": expected " + why + "\n");
+    EXPECT_EQ(files(), before);
+  };
+  plan["data"] = "another code";
+  refused("the data that the tuning began with, found others");
+  plan.erase("format");
+  refused(
+      "a tuning of this version of cudp, found one of an earlier version, which computes other "
+      "codes of rows, and which alone can continue it (cudp tune --resume); another tuning (cudp "
+      "tune --out DIR) is paid for by itself");
+}
+
 TEST_F(CountedTuneCli, ATuningThatEndsEarlyHasACertificateOfItsCharge) {
   EXPECT_NE(counted().exit, 0);
   const auto certificate = json("release/privacy.json");

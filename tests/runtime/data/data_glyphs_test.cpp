@@ -40,6 +40,13 @@ TEST(Glyphs, SizesAndClassesAreBalanced) {
   EXPECT_EQ(split.test.size(), 2'000u);
 }
 
+/// Certificates state them, and cudp verify compares.
+TEST(NamedDatasets, NumbersOfRowsAreKnownBeforeTheyAreRead) {
+  for (const NamedDataset& named : named_datasets())
+    EXPECT_GT(published_rows(named.name), 0u) << named.name;
+  EXPECT_EQ(published_rows("visits.csv"), 0u);
+}
+
 TEST(Glyphs, AnImageDependsOnSeedAndIndexOnly) {
   const Dataset all = make_glyphs(7, 0, 30);
   const Dataset some = make_glyphs(7, 13, 5);

@@ -7,6 +7,7 @@
 
 #include "runtime/data/examples.hpp"
 #include "runtime/data/load.hpp"
+#include "runtime/data/named_datasets.hpp"
 #include "tests/support/test_files.hpp"
 
 namespace cudp {
@@ -15,9 +16,9 @@ namespace {
 /// The published data sets, where a copy lies beside the project.
 class RealData : public testing::Test {
  protected:
-  DataSplit load(const std::string& name) {
+  DataSplit load(const std::string& name, const std::string& folder = "") {
     const auto dir = shared_file("data");
-    if (!std::filesystem::exists(dir / name)) return {};
+    if (!std::filesystem::exists(dir / (folder.empty() ? name : folder))) return {};
     const auto start = std::chrono::steady_clock::now();
     DataSplit split = load_data({.dataset = name, .dir = dir.string()});
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -124,11 +125,19 @@ TEST_F(RealData, Bank) {
   if (absent(split)) GTEST_SKIP() << "no bank in " << shared_file("data");
   EXPECT_EQ(split.train.shape, (Shape{32, 1, 1}));
   EXPECT_EQ(split.train.size() + split.test.size(), 45'211u);
+  EXPECT_EQ(split.train.size(), published_rows("bank"));
   const auto train = class_counts(split.train), test = class_counts(split.test);
   EXPECT_EQ(train[1] + test[1], 5289);
   // Held out with probability 0.2: 4.9 standard deviations.
   EXPECT_NEAR(static_cast<double>(split.test.size()), 9042.2, 4.9 * std::sqrt(9042.2 * 0.8));
   for (const float x : dense(split.train).floats) ASSERT_TRUE(x >= 0.0f && x <= 1.0f);
+}
+
+TEST_F(RealData, IpumsBr) {
+  const DataSplit split = load("ipums-br", "ipums");
+  if (absent(split)) GTEST_SKIP() << "no ipums-br in " << shared_file("data");
+  EXPECT_EQ(split.train.size() + split.test.size(), 38'000u);
+  EXPECT_EQ(split.train.size(), published_rows("ipums-br"));
 }
 
 }  // namespace

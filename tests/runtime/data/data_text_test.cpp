@@ -1,9 +1,13 @@
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <map>
+#include <optional>
+#include <string>
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/error.hpp"
 #include "runtime/data/load.hpp"
 #include "runtime/data/schema.hpp"
 #include "runtime/data/sentences.hpp"
@@ -11,10 +15,13 @@
 #include "runtime/data/tokenizer.hpp"
 #include "runtime/data/word_vectors.hpp"
 #include "tests/support/data_files.hpp"
+#include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_files.hpp"
 
 namespace cudp {
 namespace {
+
+namespace fs = std::filesystem;
 
 using Words = std::vector<std::string>;
 
@@ -47,6 +54,42 @@ TEST(Tokenizer, SplitsWordsAsTheDataSetsDescriptionSays) {
   EXPECT_TRUE(is_word("don't"));
   for (const char* no : {"n't ", "Don't", "'s", "a b", "", "caf\xc3\xa9"})
     EXPECT_FALSE(is_word(no)) << no;
+}
+
+/// Words and vectors get into the model, and a tuning releases one training alone.
+TEST(TextFiles, OfATrainingThatATuningMadeAreRefused) {
+  const TemporaryFolder folder;
+  const std::string vectors = "tuning/private/runs/000002/release/vectors.txt";
+  fs::create_directories(fs::path(folder / vectors).parent_path());
+  write_text(folder / vectors, "good 1 0\nbad 0 1\n");
+  write_text(folder / "tuning/private/runs/000002/release/words.txt", "good\nbad\n");
+  fs::create_directory_symlink(folder / "tuning/private/runs/000002/release", folder / "link");
+  fs::create_symlink(folder / vectors, folder / "vectors.txt");
+  const auto coder = [&](const std::string& embedding, const std::string& vocabulary) {
+    return make_coder({.vocabulary = vocabulary, .embedding = embedding}, folder.path().string(),
+                      std::nullopt);
+  };
+  const std::string vectors_of_it[] = {folder / vectors, folder / "link/vectors.txt",
+                                       folder / "vectors.txt"};
+  const std::string words_of_it = folder / "link/words.txt";
+  for (const std::string& file : vectors_of_it) EXPECT_EQ(coder(file, "").vocabulary.rows(), 3);
+  EXPECT_EQ(coder("", words_of_it).vocabulary.rows(), 6);
+  write_text(folder / "tuning/private/tuning.json", "{}");
+  const auto refused = [&](const std::string& embedding, const std::string& vocabulary) {
+    const std::string tuning = fs::canonical(folder / "tuning").string();
+    try {
+      (void)coder(embedding, vocabulary);
+      ADD_FAILURE() << "expected an error";
+    } catch (const InputError& e) {
+      EXPECT_EQ(e.what(),
+                (embedding.empty() ? "--vocabulary " + vocabulary : "--embedding " + embedding) +
+                    ": expected a public file, found one of a training of a tuning, "
+                    "which releases the best one alone: " +
+                    tuning + "/release (cudp tune --resume " + tuning + " finishes it)");
+    }
+  };
+  for (const std::string& file : vectors_of_it) refused(file, "");
+  refused("", words_of_it);
 }
 
 /// By google-research/bert's BasicTokenizer, in the version of Hugging Face's tokenizers 0.22.

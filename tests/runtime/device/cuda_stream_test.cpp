@@ -280,6 +280,32 @@ TEST(CudaStream, ATooLargeBatchMakesTheRunFail) {
   }
 }
 
+/// Small rows take less memory than the arrays by which batches of them are drawn.
+TEST(CudaStream, ArraysForDrawingBatchesCountAsRowsDo) {
+  constexpr std::size_t kRows = 100'000;
+  for (const Draw& draw : {Draw(Poisson{std::uint64_t{1} << 20}), Draw(Allocation{1'000})}) {
+    StreamCase c = stream_case("floats", cases::kCases[1], 8);
+    c.settings.recipe.draw = draw;
+    c.data = cases::examples_for(cases::kCases[1], kRows);
+    const std::size_t of_row = feature_bytes(c.data) + sizeof(std::uint8_t);
+    const std::size_t of_draws = std::holds_alternative<Allocation>(draw) ? 10 : 6;
+    const auto streams = [&](std::size_t bytes_of_each) {
+      bool said = false;
+      c.settings.say = [&](const std::string& line) {
+        said = said || line.starts_with("device: rows are streamed");
+      };
+      // Three quarters of the memory are for rows.
+      const std::size_t memory = kRows * bytes_of_each / 3 * 4;
+      engine_of(c, c.settings, {.shared_bytes = 227u << 10, .memory = memory, .runs = false})
+          ->load(c.data);
+      return said;
+    };
+    EXPECT_TRUE(streams(of_row + of_draws / 2));
+    // All else takes less than half of the arrays do.
+    EXPECT_FALSE(streams(of_row + of_draws + of_draws / 2));
+  }
+}
+
 /// Candidates are drawn by norms that the step before may have changed, so their rows stay on the
 /// device; without memory for them the run ends with one line.
 TEST(CudaStream, CandidatesNeedTheirRowsOnTheDevice) {

@@ -234,6 +234,16 @@ TEST(CliSgd, ShowsWhatPrivacyCosts) {
         << refused.err;
     EXPECT_FALSE(fs::exists(folder / "no"));
   }
+  // A training that a tuning does not release is not shown either.
+  const std::string training = folder / "tuning/private/runs/000001";
+  fs::create_directories(folder / "tuning/private/runs");
+  fs::rename(folder / "private", training);
+  write_text(folder / "tuning/private/tuning.json", "{}");
+  const Finished refused =
+      run({"--method", "sgd", "--compare-with", training, "--out", folder / "no"});
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_NE(refused.err.find("found a training of a tuning"), std::string::npos) << refused.err;
+  EXPECT_FALSE(fs::exists(folder / "no"));
 }
 
 }  // namespace

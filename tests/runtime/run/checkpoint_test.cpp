@@ -2,8 +2,13 @@
 
 #include <fstream>
 #include <span>
+#include <string>
+#include <string_view>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
@@ -84,16 +89,46 @@ TEST(Checkpoint, DamageAnywhereIsFound) {
   EXPECT_THROW(decode_checkpoint(whole + '\0', "c"), Error);
 }
 
+/// Returns the checkpoint in the format before this one, which differs in its name alone.
+std::string in_earlier_format(const Checkpoint& c) {
+  constexpr std::string_view kThis = "cudp checkpoint 10\n";
+  std::string bytes = encode_checkpoint(c);
+  EXPECT_TRUE(bytes.starts_with(kThis));
+  bytes.replace(0, kThis.size(), "cudp checkpoint 9\n");
+  bytes.resize(bytes.size() - sizeof(std::uint64_t));
+  const std::uint64_t sum = checksum(bytes);
+  return bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
+}
+
+TEST(Checkpoint, OneOfTheFormatBeforeIsRead) {
+  const Checkpoint back = decode_checkpoint(in_earlier_format(example(117)), "c");
+  EXPECT_TRUE(back.is_earlier);
+  EXPECT_EQ(back.training.step, 117u);
+  EXPECT_FALSE(decode_checkpoint(encode_checkpoint(back), "c").is_earlier);
+}
+
 /// A checkpoint of another version is told apart from a damaged one.
 TEST(Checkpoint, OlderFormatsAreRefusedInOneLine) {
+  const TemporaryFolder folder;
+  const Authenticator authenticator(key_from_seed(1));
+  for (const char* const name : {"checkpoint-5", "checkpoint-7"})
+    write_authenticated(folder / name, "checkpoint", "cudp checkpoint 8\nand what that held",
+                        authenticator, Sync::no);
+  const auto damaged = [](const std::string& line) { ADD_FAILURE() << line; };
   try {
-    decode_checkpoint("cudp checkpoint 5\nand what that held", "runs/a/private/checkpoint-7");
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_STREQ(e.what(),
-                 "runs/a/private/checkpoint-7: of another version of cudp, which may continue the "
-                 "run");
+    (void)newest_checkpoint(folder.path(), damaged);
+    ADD_FAILURE() << "expected an error";
+  } catch (const InputError& e) {
+    EXPECT_EQ(e.what(), folder / "checkpoint-7" +
+                            ": expected a checkpoint of this version of cudp, found one of another "
+                            "version, which alone can continue the run (cudp train --resume); "
+                            "otherwise begin another run: cudp train --out DIR");
   }
+  // A damaged name of the format does not hide an intact checkpoint.
+  save_checkpoint(folder.path(), example(6), authenticator);
+  const auto found = newest_checkpoint(folder.path(), damaged);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->checkpoint.training.step, 6u);
 }
 
 TEST(Checkpoint, TheNewestTwoAreKeptAndTheNewestIntactOneIsUsed) {
@@ -209,6 +244,38 @@ TEST(RunFolder, OfAStartThatWasKilledIsRemovedByTheNextOne) {
     EXPECT_FALSE(fs::exists(folder / name)) << name;
   for (const char* const name : {".a.new-b", ".c.new-1", ".a.new-4"})
     EXPECT_TRUE(fs::exists(folder / name)) << name;
+}
+
+/// With a generated name, too, whenever that start was; but no folder that a start may still use.
+TEST(RunFolder, OfAStartWithAGeneratedNameThatWasKilledIsRemovedByTheNextOne) {
+  const TemporaryFolder folder;
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  const auto make = [](const std::string& name, fs::perms mode = fs::perms(0700)) {
+    fs::create_directories("runs/" + name + "/private");
+    fs::permissions("runs/" + name, mode);
+  };
+  const char* const dead[] = {".a-b-20260102-030405.new-1", ".a-b-20260102-030405-2.new-1-2"};
+  const char* const kept[] = {".a-20260102-030405.new-1", ".a-b-20260102-030405.new-x",
+                              ".a-b-c-20260102-030405.new-1", ".a-b-20260102-030407.new-1"};
+  for (const char* const name : dead) make(name);
+  for (const char* const name : kept) make(name);
+  make(".a-b-20260102-030406.new-1", fs::perms(0755));  // of a version without locks
+  fs::create_directories("runs/a-b-20260102-030405");
+  fs::create_directories("runs/a-b-20260102-030407");
+  const int used = ::open("runs/.a-b-20260102-030407.new-1", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(::flock(used, LOCK_EX | LOCK_NB), 0);
+  const ReservedFolder made = reserve_run_folder("a b");
+  EXPECT_TRUE(made.path.filename().string().starts_with("a-b-")) << made.path;
+  for (const char* const name : dead) EXPECT_FALSE(fs::exists(fs::path("runs") / name)) << name;
+  for (const char* const name : kept) EXPECT_TRUE(fs::exists(fs::path("runs") / name)) << name;
+  EXPECT_TRUE(fs::exists("runs/.a-b-20260102-030406.new-1"));
+  EXPECT_FALSE(fs::exists("runs/a-b-20260102-030405"));
+  EXPECT_TRUE(fs::exists("runs/a-b-20260102-030407"));
+  ::close(used);
+  (void)reserve_run_folder("a-b");
+  EXPECT_FALSE(fs::exists("runs/.a-b-20260102-030407.new-1"));
+  fs::current_path(before);
 }
 
 TEST(RunFolder, OfAStartInProgressIsItsOwnAndHidden) {
