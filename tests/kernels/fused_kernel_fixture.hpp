@@ -149,11 +149,11 @@ class TensorStep : public CudaKernel {
   }
 
   /// With a bound above every norm, the sum over one example is its gradient.
-  void expect_gradients(const TensorInstance& t) {
-    const Dataset data = features(t, 3);
+  void expect_gradients(const TensorInstance& t, std::uint32_t examples = 3) {
+    const Dataset data = features(t, examples);
     const Activate functions[] = {
         {Activation::tanh}, {Activation::tempered_sigmoid, 1.6f, 1.3f, 0.7f}, {Activation::relu}};
-    for (std::uint32_t e = 0; e < 3; ++e) {
+    for (std::uint32_t e = 0; e < examples; ++e) {
       choose(functions[e]);
       const auto want = truth(data, e);
       const auto squares = reference::squared_norms(net_, want.gradient);
