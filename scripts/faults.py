@@ -325,6 +325,93 @@ PLACES = [
     ("kernels/fused/forward.cuh", "convolve", "cross[n][2 * r + k]", [NONE]),
     ("kernels/fused/forward.cuh", "convolve", "rest[n][2 * r + k]", [NONE]),
     ("kernels/fused/pool.cuh", "pool_backward", "down_here, x, @false@", [("what the row below won", "!x")]),
+    # The fused kernel's maps from lanes to operands: rows and columns, halves of a step, low parts, borders, scales.
+    ("kernels/fused/forward.cuh", "build_input", "row - @c.pad@", [NEXT]),
+    ("kernels/fused/forward.cuh", "build_input", "c.pixel_place(@row@, column)", [("columns for rows", "column")]),
+    ("kernels/fused/forward.cuh", "build_input", "= @parts.low@", [NONE]),
+    ("kernels/fused/forward.cuh", "build_input", "split_halves(feature(2 * n), feature(@2 * n + 1@))", [("one number twice", "x - 1")]),
+    ("kernels/fused/forward.cuh", "convolve", "tile * 16 + @(l.matrix & 1) * 8@", [("rows and columns exchanged", "(l.matrix >> 1) * 8 + 0 * x")]),
+    ("kernels/fused/forward.cuh", "convolve", "@(l.matrix >> 1)@ * kHalf", [("the first half twice", "0 * x")]),
+    ("kernels/fused/forward.cuh", "convolve", "pair * 16 + @(l.matrix >> 1) * 8@", [("the other eight channels", "8 - x")]),
+    ("kernels/fused/forward.cuh", "convolve", "c.weight_chunk(0, @l.matrix & 1@", [("halves exchanged", "1 - x")]),
+    ("kernels/fused/forward.cuh", "convolve", "2 * c.out * @step@", [BEFORE]),
+    ("kernels/fused/forward.cuh", "convolve", "weight_step + @Packed<P>::kLow@", [NONE]),
+    ("kernels/fused/forward.cuh", "convolve", "sum = d[n][@2 * r + k@]", [("rows and columns exchanged", "x == 1 ? 2 : x == 2 ? 1 : x")]),
+    ("kernels/fused/forward.cuh", "convolve", "tile * 16 + @l.g + 8 * r@", [("the upper rows twice", "l.g + 0 * x")]),
+    ("kernels/fused/forward.cuh", "convolve", "n * 8 + @2 * l.t@", [("another lane's columns", "x ^ 2")]),
+    ("kernels/fused/forward.cuh", "convolve", "@split == 0@ ? sum", [("a bias with each part", "true || x")]),
+    ("kernels/fused/forward.cuh", "convolve", "i == 0 ? @input_factor<P>(a)@", [("the input's scale forgotten", "0 * x + 1")]),
+    ("kernels/fused/forward.cuh", "hidden_forward", "(@(l.matrix >> 1) * 8@ + l.row)", [("rows and columns exchanged", "(l.matrix & 1) * 8 + 0 * x")]),
+    ("kernels/fused/forward.cuh", "hidden_forward", "c.weight_pitch() + @(l.matrix & 1)@", [("halves exchanged", "1 - x")]),
+    ("kernels/fused/forward.cuh", "hidden_forward", "@l.g@ % P::kExamples", [("the first example for all", "0 * x")]),
+    ("kernels/fused/forward.cuh", "hidden_forward", "high[step * 8 + @4@]", [NONE]),
+    ("kernels/fused/forward.cuh", "hidden_forward", "? @low[step * 8]@", [NONE]),
+    ("kernels/fused/forward.cuh", "hidden_forward", "from + @Packed<P>::kLow@", [NONE]),
+    ("kernels/fused/forward.cuh", "hidden_forward", "warp * c.hidden + @2 * l.t@", [("another lane's columns", "x ^ 2")]),
+    ("kernels/fused/forward.cuh", "hidden_forward", "d[n][0], d[n][@1@]", [("a row for a column", "x + 1")]),
+    ("kernels/fused/backward.cuh", "hidden_backward", "(@(l.matrix & 1) * 8@ + l.row)", [("rows and columns exchanged", "(l.matrix >> 1) * 8 + 0 * x")]),
+    ("kernels/fused/backward.cuh", "hidden_backward", "high[step * 8 + @4@]", [NONE]),
+    ("kernels/fused/backward.cuh", "hidden_backward", "? @low[step * 8]@", [NONE]),
+    ("kernels/fused/backward.cuh", "hidden_backward", "from + @Packed<P>::kLow@", [NONE]),
+    ("kernels/fused/backward.cuh", "hidden_backward", "f.derivative(@y.y@)", [("another input's derivative", "y.x + 0 * x")]),
+    ("kernels/fused/backward.cuh", "hidden_backward", "n * 8 + @2 * l.t@", [("another lane's columns", "x ^ 2")]),
+    ("kernels/fused/backward.cuh", "input_gradient", "slots + @(l.matrix & 1) * 8@", [("rows and columns exchanged", "(l.matrix >> 1) * 8 + 0 * x")]),
+    ("kernels/fused/backward.cuh", "input_gradient", "@(l.matrix >> 1)@ * c.dy_plane", [("the first half twice", "0 * x")]),
+    ("kernels/fused/backward.cuh", "input_gradient", "+ pair, @l.matrix >> 1@", [("halves exchanged", "1 - x")]),
+    ("kernels/fused/backward.cuh", "input_gradient", "l.matrix >> 1, @(l.matrix & 1) * 8@", [("the other eight channels", "8 - x")]),
+    ("kernels/fused/backward.cuh", "input_gradient", "tap / kSide * @c.dy_row@", [BEFORE]),
+    ("kernels/fused/backward.cuh", "input_gradient", "weights + @Packed<P>::kLow@", [NONE]),
+    ("kernels/fused/backward.cuh", "input_gradient", "dy_low, @low@ + from", [("the high parts for the low ones", "high")]),
+    ("kernels/fused/backward.cuh", "input_gradient", "l.g + 8 * @r@", [("the upper rows twice", "0 * x")]),
+    ("kernels/fused/backward.cuh", "input_gradient", "(@2 * pair + n@) * c.plane", [("channels exchanged", "x ^ 1")]),
+    ("kernels/fused/backward.cuh", "input_gradient", "d[n][@2 * r@]", [("rows and columns exchanged", "x ^ 1")]),
+    ("kernels/fused/backward.cuh", "Unit", "kBlocks / @kChunks@", [NEXT]),
+    ("kernels/fused/backward.cuh", "Unit::parameter", "l.g + @(n & 2) * 4@", [("rows exchanged", "8 - x")]),
+    ("kernels/fused/backward.cuh", "Unit::parameter", "2 * l.t + @(n & 1)@", [("columns exchanged", "1 - x")]),
+    ("kernels/fused/backward.cuh", "Unit::make", "(2 * block_m + @(l.matrix & 1)@)", [("rows and columns exchanged", "(l.matrix >> 1) + 0 * x")]),
+    ("kernels/fused/backward.cuh", "Unit::make", "step * 16 + @(l.matrix & 1) * 8@", [("rows and columns exchanged", "(l.matrix >> 1) * 8 + 0 * x")]),
+    ("kernels/fused/backward.cuh", "Unit::make", "step * 16 + @(l.matrix >> 1) * 8@", [("rows and columns exchanged", "(l.matrix & 1) * 8 + 0 * x")]),
+    ("kernels/fused/backward.cuh", "Unit::make", "c.tap_place(tap, chunk) + @(l.matrix >> 1)@", [("the first half twice", "(c.unit_k == 1 ? x : 0 * x)")]),
+    ("kernels/fused/backward.cuh", "Unit::make", "kArrays.input[@1@], x_at", [NONE]),
+    ("kernels/fused/backward.cuh", "Unit::make", "kArrays.dy[@1@], e) + at", [NONE]),
+    ("kernels/fused/backward.cuh", "Unit::make", "d[n / 4][@n % 4@]", [("rows and columns exchanged", "x == 1 ? 2 : x == 2 ? 1 : x")]),
+    ("kernels/fused/backward.cuh", "Unit::make", "chunk + n / 4 % c.unit_k < @c.tap_chunks@", [NEXT]),
+    ("kernels/fused/backward.cuh", "bias_gradient", "(2 * m + @(l.matrix & 1)@)", [("rows and columns exchanged", "(l.matrix >> 1) + 0 * x")]),
+    ("kernels/fused/backward.cuh", "bias_gradient", "kArrays.dy[@1@], e) + at", [NONE]),
+    ("kernels/fused/backward.cuh", "bias_gradient", "l.g + 8] = @d[2]@", [("the upper rows twice", "d[0] + 0 * x")]),
+    ("kernels/fused/sums.cuh", "hidden_inputs", "a = numbers_at<P::kAll>(high, @low@", [("the high parts for the low ones", "high")]),
+    ("kernels/fused/sums.cuh", "hidden_inputs", "in / 2 + @1@", [NONE]),
+    ("kernels/fused/sums.cuh", "factor_of", "@plane_of<float>(s, P::layout().vector, e)[P::kVector.inverse]@;", [("the scale forgotten", "0 * x + 1")]),
+    ("kernels/fused/sums.cuh", "layer_squares", "(units * factor * factor + bias) * @inverse@", [("the scale forgotten", "0 * x + 1")]),
+    ("kernels/fused/sums.cuh", "layer_squares", "P::kDense.hidden) * @inverse@", [("the scale forgotten", "0 * x + 1")]),
+    ("kernels/fused/sums.cuh", "decide", "? 1.0f : @vector[P::kVector.inverse]@", [("the scale forgotten", "0 * x + 1")]),
+    ("kernels/fused/sums.cuh", "add_units", "i == 0 ? @input_factor<P>(a)@", [("the input's scale forgotten", "0 * x + 1")]),
+    ("kernels/fused/sums.cuh", "add_units", "kept.number[q][n], @scale@", BOTH),
+    ("kernels/fused/sums.cuh", "add_units", "biased_product(d[n], @scale@)", BOTH),
+    ("kernels/fused/sums.cuh", "add_units", "if (@s.adds[e] == 0@) return", [("examples are added that must be skipped", "false && x")]),
+    ("kernels/fused/sums.cuh", "add_units", "if (@s.adds[e] == 0@) continue", [("examples are added that must be skipped", "false && x")]),
+    ("kernels/fused/sums.cuh", "add_dense", "x.v[k] *= @scale@", BOTH),
+    ("kernels/fused/sums.cuh", "store", "c.parameter(@o + k / 4@", [("rows and columns exchanged", "o + k % 8 + 0 * x")]),
+    ("kernels/fused/sums.cuh", "store", "first + k] - @added@", NUMBERS),
+    ("kernels/fused/head.cuh", "finish_example", "d *= @ScalarLanes::from_bits(field << 23)@", [("the scale forgotten", "0 * x + 1")]),
+    ("kernels/fused/head.cuh", "finish_example", "uint16_t>(@parts.low@)", [NONE]),
+    ("kernels/fused/head.cuh", "square_inputs", "numbers_at<P::kAll>(high, @low@", [("the high parts for the low ones", "high")]),
+    ("kernels/fused/pool.cuh", "larger", "(y ? @0x10000u@", [("the first channel's bit for both", "x >> 16")]),
+    ("kernels/fused/pool.cuh", "where", "bit + @16@", [NONE]),
+    ("kernels/fused/pool.cuh", "pool_forward", "@part < c.splits@", [("the first part alone", "false && x")]),
+    ("kernels/fused/pool.cuh", "pool_forward", "y + @next.pad@", [BEFORE]),
+    ("kernels/fused/pool.cuh", "pool_forward", "4 * place + @j % 4@", [("channels exchanged", "x ^ 1")]),
+    ("kernels/fused/pool.cuh", "pool_forward", "below_right = at(@1@", [NONE]),
+    ("kernels/fused/pool.cuh", "pool_forward", "* kPairs] = @down@", [("what the next column won", "across")]),
+    ("kernels/fused/pool.cuh", "pool_backward", "c.dy_place(@y@", [NEXT]),
+    ("kernels/fused/pool.cuh", "pool_backward", "c.dy_place(y, x)) + @j % 4@", [("channels exchanged", "x ^ 1")]),
+    ("kernels/fused/pool.cuh", "pool_backward", "down_above, x, @true@", [("what the row above won", "!x")]),
+    ("kernels/fused/pool.cuh", "pool_backward", "where(v, across, x, @false@)", [("what the next column won", "!x")]),
+    ("kernels/fused/pool.cuh", "pool_backward", ", kArrays.dy[0], e)[word] = @0@", [("zeros are not written again", "plane_of<u32>(s, kArrays.dy[0], e)[word] + 0 * x")]),
+    # The packed copy of the parameters.
+    ("kernels/step/packed_image.cuh", "pack_number", "uint16_t>(@parts.low@)", [NONE]),
+    ("kernels/step/packed_image.cuh", "pack_number", "to + @image.low@", [NONE]),
+    ("kernels/step/update.cuh", "update_number", "@a.packed.places != nullptr@", [("the packed copy is that of an earlier step", "false && x")]),
     # Dense rows: their products, and the same of w.
     ("kernels/fused/dense_rows.cuh", "tile_product", "{@top.v[k].low@", [NONE]),
     ("kernels/fused/dense_rows.cuh", "tile_product", "{@b.v[k].low@", [NONE]),
@@ -595,6 +682,8 @@ OTHER_TESTS = {
     ("runtime/data/row_encoder.cpp", "malformed_ == Malformed::missing", "a cell that cannot be read is refused"): "*MalformedRows*",
 }
 
+LISTS = "FusedLists*:FusedPlanes*:TensorStep*"  # the fused kernel of lists of layers
+
 # Files of kernels that tests of their own look at, example by example; after a space, others where those find nothing.
 TESTS_OF_FILES = {
     "runtime/data/share.hpp": "*RankedEngine*:RankedTraining*",
@@ -606,10 +695,13 @@ TESTS_OF_FILES = {
     "runtime/run/follow.cpp": "RankedTraining*",
     "runtime/training/rank_command.cpp": "RankedTraining*",
     "kernels/contribution/coordinates_math.hpp": "All/FusedTransformed*",
-    "kernels/fused/sums.cuh": "All/FusedTransformed*:All/FusedStep*:TensorStep*",
-    "kernels/fused/head.cuh": "All/FusedStep*:TensorStep*",
-    "kernels/fused/forward.cuh": "All/FusedStep*:TensorStep*",
-    "kernels/fused/pool.cuh": "All/FusedStep*:TensorStep*",
+    "kernels/fused/sums.cuh": LISTS + " All/FusedTransformed*:All/FusedStep*",
+    "kernels/fused/head.cuh": LISTS,
+    "kernels/fused/forward.cuh": LISTS,
+    "kernels/fused/backward.cuh": LISTS,
+    "kernels/fused/pool.cuh": LISTS,
+    "kernels/step/packed_image.cuh": LISTS,
+    "kernels/step/update.cuh": "All/Tf32Presets*",
     "kernels/fused/dense_rows.cuh": "All/FusedTransformed*:All/FusedStep* CudaTargets*:CudaClassWeights*",
     "kernels/layers/loss_math.hpp": "CudaTargets*",
     "kernels/layers/loss.cuh": "CudaTargets*:CudaClassWeights*",
@@ -726,10 +818,10 @@ T fault_as(int place, const char* kind, T x, F change) {
 # The tests that look for faults, alone: the others would take long to build.
 TESTS = """
 add_executable(cudp_fault_tests audit/random_settings_test.cpp audit/random_settings_neighbours_test.cpp runtime/device/coded_engine_test.cpp
-  runtime/device/class_weights_test.cpp runtime/device/cuda_training_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp kernels/cuda_kernels_test.cpp kernels/cuda_sequence_test.cpp kernels/fused_kernel_test.cpp kernels/recurrent_kernel_test.cpp kernels/cuda_recurrent_test.cpp
+  runtime/device/class_weights_test.cpp runtime/device/cuda_training_test.cpp kernels/sample_test.cpp kernels/cuda_fused_test.cpp kernels/cuda_kernels_test.cpp kernels/cuda_sequence_test.cpp kernels/fused_kernel_test.cpp kernels/fused_lists_test.cpp kernels/recurrent_kernel_test.cpp kernels/cuda_recurrent_test.cpp
   runtime/data/table_reader_test.cpp runtime/data/ranges_test.cpp runtime/data/units_test.cpp runtime/methods/norm_bound_test.cpp
   runtime/results/holdout_figures_test.cpp support/test_files.cpp runtime/ranks/ranked_engine_test.cpp runtime/ranks/ranked_training_test.cpp runtime/ranks/ranked_cuda_test.cpp
-  runtime/device/text_engine_test.cpp support/distributions.cpp support/fill_scratch.cpp
+  runtime/device/text_engine_test.cpp runtime/training/tf32_presets_test.cpp support/distributions.cpp support/fill_scratch.cpp
   support/recomputed_clipping.cpp support/recomputed_coordinates.cpp support/recomputed_importance.cpp
   support/recomputed_linear.cpp support/recomputed_statistics.cpp support/recomputed_sums.cpp support/simt/emulator.cpp support/simt/tensor_core.cpp
   support/test_device.cpp)
@@ -928,7 +1020,7 @@ def is_caught(fault, build):
     for tests, count in attempts:
         environment = dict(os.environ, CUDP_FAULT=f"{fault.place}:{fault.kind}", CUDP_FIRST_FAULT="1",
                            CUDP_SETTINGS=str(count), CUDP_SETTINGS_WITH=fault.reached_with)
-        run = subprocess.run([build / "tests/cudp_fault_tests", "--gtest_brief=1", "--gtest_filter=" + tests],
+        run = subprocess.run([build / "tests/cudp_fault_tests", "--gtest_brief=1", "--gtest_fail_fast", "--gtest_filter=" + tests],
                              env=environment, capture_output=True, text=True, cwd=build)
         if run.returncode != 0:
             found = re.search(r"Failure\n(?:Failed\n)?(.*)", run.stdout)

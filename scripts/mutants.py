@@ -4,8 +4,9 @@
 PTX mutants: what nvcc made is changed as a wrong line of CUDA would change it, and is run in its
 place. Source mutants: a copy of the sources gets a bug that the SIMT emulator cannot have, because
 it stands between #ifdef __CUDACC__; nvcc compiles the kernels that tests launch once for each.
+Mutants of layouts, which the compiler works out, are compiled with the tests of layouts alone.
 Usage: scripts/mutants.py BUILD_DIR [NAME...]    BUILD_DIR has cudp_ptx_tests; those whose line has a NAME, of
-                                                 barriers too; all but barriers if none is named, and 7 of those
+                                                 barriers too; all but barriers if none is named, and 9 of those
 Exit code: 0 if all are found that are expected to be, and no others.
 """
 import json
@@ -27,6 +28,7 @@ FOLDER = BUILD / "mutants"
 ROWS = "FusedKernels.*:All/Fused*/*softmax:All/Fused*/*mlp:All/Fused*/svm"  # those of dense rows
 KERNELS = "CudaKernel.*:FusedKernels.*:CudaPatch*:*CudaProduct*:*Cancelling*:CudaScatter*:All/FusedStep*:All/FusedTransformed*"
 TENSOR = "CudaKernel.ATensorCore*:CudaKernel.OperandsAre*:CudaPatch*:*CudaProduct*tf32:CudaScatter*"
+LISTS = "TensorStep.ABlock*"  # of the fused kernel of lists of layers: two instances, two examples
 FINISH = "CudaKernel.Finish*:CudaKernel.TheCursor*:CudaKernel.TheEndOf*:*Release*"
 TEXTS = "*CudaSequence*:*CudaSteps*:*CudaTextProduct*"
 RANDOM = "*Random*:*RoundedNormal*:*Sample*:*Update*"
@@ -64,17 +66,28 @@ def kernel_at(text, at):
     return re.findall(r"\.entry ([\w$]+)", text[:at])[-1]
 
 
+# Of the instances of the fused kernel of lists of layers, those that LISTS launches.
+LIST_KERNELS = r"12fused_kernelINS0_4PlanINS0_(3CnnELNS0_5SplitE0ELNS0_5InputE0|10ScatterCnnELNS0_5SplitE0ELNS0_5InputE1)ELi1ELb0"
+
+
 def barriers(text):
-    """Where block barriers stand outside of the fused kernels of lists of layers, and of dense rows' with one output,
-    which has one barrier too many: a thread reads what it wrote."""
-    return [m.start() for m in re.finditer(r"bar\.sync\s+0;|barrier\.sync\s+0;", text)
-            if not re.search("12fused_kernel|dense_rows_kernelILb1", kernel_at(text, m.start()))]
+    """Where block barriers stand, but in dense rows' kernel with one output, which has one barrier too many: a thread
+    reads what it wrote; and in other fused kernels of lists of layers, which have the same source. Of that source the
+    second barrier is for features that are bytes, and the last but two for networks whose first gradient is one warp's:
+    others have one just before."""
+    kernels = {m.start(): kernel_at(text, m.start()) for m in re.finditer(r"bar\.sync\s+0;|barrier\.sync\s+0;", text)}
+    spare = [at for at, kernel in kernels.items() if "ScatterCnn" in kernel and re.search(LIST_KERNELS, kernel)]
+    spare = spare[1:2] + spare[-3:-2]
+    return [at for at, kernel in kernels.items() if at not in spare
+            and (re.search(LIST_KERNELS, kernel) or not re.search("12fused_kernel|dense_rows_kernelILb1", kernel))]
 
 
 def tests_of(kernel):
     """Those that launch a kernel."""
     if "dense_rows_kernel" in kernel:
         return ROWS
+    if "12fused_kernel" in kernel:
+        return LISTS
     return "*AdaClip*" if re.search("coordinate|layer_shift", kernel) else KERNELS + ":" + SMALL_ENGINES
 
 
@@ -127,17 +140,20 @@ def ptx_mutants(texts, wanted):
     texts_of = next(n for n, t in texts.items() if "sequence_gradient" in t and is_ours(t))
     fused = [n for n, t in texts.items() if "bar.warp.sync" in t or "barrier.warp" in t or "dense_rows_kernel" in t]
     rows = next(n for n, t in texts.items() if "dense_rows_kernel" in t and is_ours(t))
+    lists = next(n for n, t in texts.items() if re.search(LIST_KERNELS, t) and is_ours(t))
     all_of = []
     for name, group, i, j in [("mma a1-a2", 1, 1, 2), ("mma b0-b1", 2, 0, 1), ("mma d1-d2", 0, 1, 2)]:
         all_of.append((name, kernels, swap_operands(group, i, j), TENSOR, True, ""))
         all_of.append((name + " of dense rows", rows, swap_operands(group, i, j), ROWS, True, ""))
         all_of.append((name + " of texts", texts_of, swap_operands(group, i, j), TEXTS, True, ""))
+        all_of.append((name + " of lists", lists, swap_operands(group, i, j), LISTS, True, ""))
     all_of += [
         ("ldmatrix of texts not transposed", texts_of, replace(r"(ldmatrix\S*)\.trans", r"\1"), TEXTS, True, ""),
         ("no barrier in sums of texts", texts_of, without_barriers_of("sequence_gradient_sum_kernel"), TEXTS, True, ""),
         ("no barrier in steps of texts", texts_of, without_barriers_of("half_recurrent_kernel"), TEXTS, True, ""),
         ("no barrier in steps of texts back", texts_of, without_barriers_of("half_recurrent_backward_kernel"), TEXTS, True, ""),
         ("no barrier in products of texts", texts_of, without_barriers_of("text_product_kernel"), TEXTS, True, ""),
+        ("ldmatrix of lists not transposed", lists, replace(r"(ldmatrix\S*)\.trans", r"\1"), LISTS, True, ""),
         ("ldmatrix of patches not transposed", kernels, replace(r"(ldmatrix\S*)\.trans", r"\1"), TENSOR, True, ""),
         ("no barrier in sums of patches", kernels, without_barriers_of("patch_gradient_sum_kernel"), TENSOR, True, ""),
         ("cp.async of 16 always", kernels, replace(r"(cp\.async\.cg\.shared\.global \[[^\]]+\], \[[^\]]+\], 16), %r\d+;", r"\1;"), TENSOR, True, ""),
@@ -153,7 +169,7 @@ def ptx_mutants(texts, wanted):
     for n in fused:
         if re.search(r"bar\.warp\.sync", texts[n]):
             all_of.append((f"no bar.warp.sync in module {n}", n, replace(r"bar\.warp\.sync\s+[^;]*;", ""), ENGINE + ":" + KERNELS, True, ""))
-    places = [(n, at) for n in sorted({kernels, rows, own}) for at in barriers(texts[n])]
+    places = [(n, at) for n in sorted({kernels, rows, own, lists}) for at in barriers(texts[n])]
     for n, at in places if wanted else random.Random(1).sample(places, 9):
         name = subprocess.run(["c++filt", kernel_at(texts[n], at)], capture_output=True, text=True).stdout.strip()
         line = texts[n].count("\n", 0, at) + 1
@@ -205,6 +221,25 @@ SOURCE_MUTANTS = [
 ]
 
 
+# Layouts of fused kernels (tests/kernels/fused_plan_test.cpp): name, file, what stands there, what the bug is.
+LAYOUT_MUTANTS = [
+    ("planes one example too short", "kernels/fused/plan.hpp", "return Plane{kExamples * stride, stride,", "return Plane{(kExamples - 1) * stride, stride,"),
+    ("rows one example too short", "kernels/fused/plan.hpp", "round_up_to(kExamples * words * 4, kBanks)", "round_up_to((kExamples - 1) * words * 4, kBanks)"),
+    ("examples too near each other", "kernels/fused/plan.hpp", "const int stride = round_up_to(bytes, kBanks);", "const int stride = bytes / kBanks * kBanks;"),
+    ("a border too narrow", "kernels/fused/plan.hpp", "quotient_up(s.kernel, s.stride) - 1 : 0", "quotient_up(s.kernel, s.stride) - 2 : 0"),
+    ("planes of an input too short", "kernels/fused/plan.hpp", "t.plane = round_up_to(used_by_input, 8);", "t.plane = used_by_input / 8 * 8;"),
+    ("no room for zeros", "kernels/fused/plan.hpp", ": t.dy_zeros + 8;", ": t.dy_zeros;"),
+    ("inputs replaced before the sum", "kernels/fused/plan.hpp", "p.hidden_in[0] = rows(kDense.input_pitch(), pooled, end);", "p.hidden_in[0] = rows(kDense.input_pitch(), pooled, kPhases.hidden_back());"),
+    ("partial sums replaced before they are read", "kernels/fused/plan.hpp", "kPhases.hidden(), kPhases.head());", "kPhases.hidden(), kPhases.hidden());"),
+    ("gradients replaced before they are read", "kernels/fused/plan.hpp", "kPhases.head(), kPhases.hidden_back());", "kPhases.head(), kPhases.head());"),
+    ("halves of weights in one bank", "kernels/fused/plan.hpp", "(half ^ (c >> 2 & 1))", "half"),
+    ("low parts over high ones", "kernels/fused/packed.hpp", "kLow = kSplitBytes;", "kLow = kSplitBytes - kChunk;"),
+    ("the last layer a row too short", "kernels/fused/packed.hpp", "kLast + 4 * kDense.outputs * kDense.last_pitch()", "kLast + 4 * (kDense.outputs - 1) * kDense.last_pitch()"),
+    ("rows and columns of pixels exchanged", "kernels/fused/packed.hpp", "is_pixel ? s.dy_place(y, x) : zero", "is_pixel ? s.dy_place(x, y) : zero"),
+    ("all chunks of a tap in one plane", "kernels/fused/plan.hpp", "return chunk * plane + y / stride * line", "return y / stride * line"),
+]
+
+
 # Where the kernels stand that tests launch: their own, and the engine's (tests/kernels/compiled_*.hpp).
 KERNEL_SOURCES = ("gpu/cuda_kernels_gpu_test.cu", "gpu/random_gpu.cu",
                   "device/cuda/fused.cu", "device/cuda/fused_dense.cu", "device/cuda/layer_wise.cu", "device/cuda/products.cu",
@@ -229,9 +264,8 @@ def reads(source, file):
     return str(ROOT / file) in done.stdout.split()
 
 
-def compile_ptx(source, change, to):
-    """The PTX of a .cu with one file of kernels/ changed."""
-    file, before, after = change
+def changed_copy(file, before, after):
+    """A copy of the sources with one file changed."""
     sources = FOLDER / "src"
     shutil.rmtree(sources, ignore_errors=True)
     for name in ("kernels", "models", "privacy", "runtime", "tests"):
@@ -240,6 +274,12 @@ def compile_ptx(source, change, to):
     if text.count(before) != 1:
         sys.exit(f"mutants.py: expected once in {file}, found {text.count(before)} times: {before}")
     (sources / file).write_text(text.replace(before, after))
+    return sources
+
+
+def compile_ptx(source, change, to):
+    """The PTX of a .cu with one file of kernels/ changed."""
+    sources = changed_copy(*change)
     directory, words = command_of(source)
     kept, skip = [], False
     for w in words:
@@ -277,6 +317,25 @@ def emulator_reads(sources):
     return False
 
 
+def layout_verdict(change):
+    """What the tests of layouts say of changed sources: whether it is an error, and its first line."""
+    sources = changed_copy(*change)
+    commands = json.loads((BUILD / "compile_commands.json").read_text())
+    words = shlex.split(next(c["command"] for c in commands if c["file"].endswith("tests/kernels/fused_plan_test.cpp")))
+    words = words[next(i for i, w in enumerate(words) if re.search(r"(\+\+|cxx)[-0-9]*$", w)):words.index("-o")]
+    if "-include" in words:  # a precompiled header
+        del words[words.index("-include"):words.index("-include") + 2]
+    words = [w.replace(str(ROOT), str(sources)) for w in words] + ["-w", "-O0"]
+    program = FOLDER / "layouts"
+    program.unlink(missing_ok=True)
+    made = subprocess.run([*words, str(sources / "tests/kernels/fused_plan_test.cpp"), "-o", str(program), "-lgtest_main", "-lgtest", "-lpthread"],
+                          capture_output=True, text=True)
+    if made.returncode != 0:
+        return True, "not compiled: " + (re.findall(r"error: ([^\n]*)", made.stderr) or [made.stderr[-110:]])[0][:110]
+    done = subprocess.run([program, "--gtest_brief=1", "--gtest_fail_fast"], capture_output=True, text=True)
+    return done.returncode != 0, (re.findall(r"\[  FAILED  \] ([^\s,]+)", done.stdout) or [""])[0]
+
+
 # --- Running them ---
 
 def run(replaced, tests):
@@ -310,6 +369,13 @@ def main():
     wanted = sys.argv[2:]
     jobs = [("no change: all tests pass", None, None, KERNELS, False, "")] + ptx_mutants(texts, wanted)
     wrong = found = 0
+    for name, *change in LAYOUT_MUTANTS:
+        if wanted and not any(w in name for w in wanted):
+            continue
+        caught, words = layout_verdict(change)
+        found += caught
+        wrong += not caught
+        print(f"{'found      ' if caught else 'NOT FOUND  '} {name}: {words}", flush=True)
     for name, module, change, tests, expected, why in jobs + [(m[0], None, m, m[4], m[0] not in WITHIN_TOLERANCES, "") for m in SOURCE_MUTANTS]:
         if wanted and not any(w in name for w in wanted):
             continue

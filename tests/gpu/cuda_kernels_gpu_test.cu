@@ -14,6 +14,7 @@ using TestGpu = cuda::CudaGpu;
 #include "tests/kernels/cuda_recurrent_tests.hpp"
 #include "tests/kernels/cuda_scatter_tests.hpp"
 #include "tests/kernels/cuda_sequence_tests.hpp"
+#include "tests/kernels/cuda_step_tests.hpp"
 #include "tests/kernels/cuda_sum_tests.hpp"
 #include "tests/kernels/cuda_tensor_tests.hpp"
 #include "tests/kernels/cuda_text_product_tests.hpp"

@@ -9,14 +9,12 @@
 #include <random>
 #include <sstream>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "privacy/verify/checker.hpp"
 #include "runtime/base/safetensors.hpp"
-#include "runtime/data/glyphs.hpp"
 #include "tests/gpu/training.hpp"
 #include "tests/support/arguments.hpp"
 #include "tests/support/data_files.hpp"
@@ -51,22 +49,6 @@ columns = [
             (age + hours + random() % 20 > 80 ? ",yes\n" : ",no\n");
   }
   write_text(folder / "people.csv", text);
-}
-
-/// The first of the built-in glyphs, as files of MNIST's kind.
-void write_images(const fs::path& folder) {
-  fs::create_directories(folder / "images");
-  for (const auto& [prefix, first, count] :
-       {std::tuple{"train", 0u, kImages}, std::tuple{"t10k", kImages, 12u}}) {
-    const Dataset d = make_glyphs(1, first, count);
-    const std::string name = (folder / "images" / prefix).string();
-    write_text(
-        name + "-images-idx3-ubyte",
-        idx_images(count, 28, 28, {reinterpret_cast<const char*>(d.bytes.data()), d.bytes.size()}));
-    write_text(
-        name + "-labels-idx1-ubyte",
-        idx_labels(count, {reinterpret_cast<const char*>(d.labels.data()), d.labels.size()}));
-  }
 }
 
 const Arguments kTable = {"--dataset", "people.csv"};
@@ -114,7 +96,8 @@ class DeviceTraining : public testing::TestWithParam<TrainingCase> {
  protected:
   DeviceTraining() {
     write_table(folder_.path());
-    write_images(folder_.path());
+    cases::write_glyphs(folder_.path(), "train", 0, kImages);
+    cases::write_glyphs(folder_.path(), "t10k", kImages, 12);
   }
 
   /// A training from its beginning, in a run folder of this name.
@@ -217,32 +200,19 @@ TEST_P(DeviceTraining, IsTheCpusButForRoundingAndSurvivesAKill) {
   }
   const auto cpu = records("cpu");
   const auto cuda = records("cuda");
-  ASSERT_EQ(cpu.size(), cuda.size());
   std::size_t numbers = 0;
-  for (std::size_t i = 0; i < cpu.size(); ++i) {
-    ASSERT_EQ(cpu[i].index(), cuda[i].index());
-    if (const auto* b = std::get_if<transcript::Batch>(&cpu[i])) {
-      EXPECT_EQ(b->examples, std::get<transcript::Batch>(cuda[i]).examples);
-    }
-    const auto* const r = std::get_if<transcript::Release>(&cpu[i]);
-    if (r == nullptr) continue;
-    const auto& other = std::get<transcript::Release>(cuda[i]);
-    EXPECT_EQ(r->name, other.name);
-    EXPECT_EQ(r->grid, other.grid);
-    EXPECT_EQ(r->noise_std, other.noise_std);
-    EXPECT_EQ(r->charged, other.charged);
-    const std::vector<double> want = noise_of(*r);
+  cases::expect_same_records(cpu, cuda, [&](const auto& r, const auto& other) {
+    const std::vector<double> want = noise_of(r);
     const std::vector<double> got = noise_of(other);
-    ASSERT_EQ(want.size(), got.size());
     for (std::size_t j = 0; j < want.size(); ++j) {
       // A value that is kept as float32 has 24 bits: what the noise was is known to the last of
       // them.
-      const double unit = std::max(std::abs(r->values[j]), std::abs(other.values[j])) / r->grid;
+      const double unit = std::max(std::abs(r.values[j]), std::abs(other.values[j])) / r.grid;
       const double unknown = unit >= 0x1p24 ? std::exp2(std::ilogb(unit) - 23) : 0.0;
-      EXPECT_TRUE(std::abs(got[j] - want[j]) <= unknown) << r->name << ", " << j;
+      EXPECT_TRUE(std::abs(got[j] - want[j]) <= unknown) << r.name << ", " << j;
     }
     numbers += want.size();
-  }
+  });
   EXPECT_GT(numbers, 0u);
 
   const std::vector<float> want = weights("cpu");
@@ -284,11 +254,7 @@ TEST_P(Tf32Presets, AddWhatTheCpuAdds) {
   cases::expect_tf32_sums(records[true], records[false]);
 }
 INSTANTIATE_TEST_SUITE_P(All, Tf32Presets, testing::ValuesIn(cases::kTf32Presets),
-                         [](const auto& i) {
-                           std::string name = i.param.preset;
-                           name.replace(name.find('-'), 1, "_");
-                           return name;
-                         });
+                         cases::name_of_preset);
 
 }  // namespace
 }  // namespace cudp

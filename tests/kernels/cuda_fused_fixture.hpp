@@ -9,11 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/step/packed_image.cuh"
 #include "runtime/device/cuda/fused.hpp"
-#include "tests/kernels/cuda_kernel_fixture.hpp"
-#include "tests/support/engine_cases.hpp"
-#include "tests/support/reference/engine.hpp"
+#include "tests/kernels/fused_network.hpp"
 
 namespace cudp {
 namespace {
@@ -85,9 +82,9 @@ const FusedCase kFusedCases[] = {
     {{"odd_deep_mlp", kOddDeepMlp, {21, 1, 1}, 3}, {kH200, 11 * kKB}},
 };
 
-class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCase> {
+class FusedStep : public FusedNetworkTest, public testing::WithParamInterface<FusedCase> {
  protected:
-  FusedStep() : theta_(cases::weights_for(net_).parameters) {}
+  FusedStep() : FusedNetworkTest(GetParam().network) {}
 
   void SetUp() override {
     if (shared_bytes() < kernels_[0].shared_bytes)
@@ -160,27 +157,12 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
 
   FusedSum arguments(FusedTask task, const Dataset& data, int blocks,
                      const cuda::FusedKernel& kernel) {
-    FusedSum a{};
-    a.task = task;
-    if (data.is_bytes())
-      a.bytes = device(data.bytes);
-    else
-      a.floats = device(data.floats);
-    a.labels = device(data.labels);
-    a.scale = data.scale;
-    a.shift = data.shift;
-    a.parameters = device(theta_);
-    set_functions(a);
+    FusedSum a = arguments_of(task, data, blocks);
     a.dense = kernel.dense;
     a.loss = net_.spec.loss;
     a.stripe = kernel.stripe();
-    if (kernel.packing.places != nullptr) {
-      const PackedImage image{device(kernel.packing.places()), device(kernel.packing.image()),
-                              kernel.packing.low};
-      run(pack_kernel, PackParameters{image, a.parameters, static_cast<std::int64_t>(d_)});
-      a.packed = image.bytes;
-    }
-    a.blocks = blocks;
+    if (kernel.packing.places != nullptr)
+      set_packed(a, kernel.packing.places(), kernel.packing.image(), kernel.packing.low);
     return a;
   }
 
@@ -214,15 +196,6 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
     return static_cast<float>(sum_grid(static_cast<double>(max_norm)));
   }
 
-  reference::ExampleGradient truth(const Dataset& data, std::uint32_t example) const {
-    return reference::gradient(net_, reference::Values(theta_.begin(), theta_.end()),
-                               reference::features(data, example), data.labels[example]);
-  }
-  double norm_of(const reference::ExampleGradient& e) const {
-    double square = 0;
-    for (const double s : reference::squared_norms(net_, e.gradient)) square += s;
-    return std::isfinite(square) ? std::sqrt(square) : 0.0;
-  }
   Dataset examples(std::size_t n) const { return cases::examples_for(GetParam().network, n); }
 
   /// Gives the network functions of three kinds in turn, the first of them by `first`.
@@ -252,18 +225,7 @@ class FusedStep : public CudaKernel, public testing::WithParamInterface<FusedCas
   }
 
   static constexpr std::int32_t kLoudUnits = 0x7eadbeef;
-  Network net_ = cases::network_of(GetParam().network);
-  std::size_t d_ = net_.parameter_count;
-  std::size_t layers_ = static_cast<std::size_t>(net_.groups);
   std::vector<cuda::FusedKernel> kernels_ = kernels_for(net_);
-  std::vector<float> theta_;
-
- private:
-  void set_functions(FusedSum& a) const {
-    int n = 0;
-    for (const NetworkLayer& l : net_.layers)
-      if (const auto* f = std::get_if<Activate>(&l.layer)) a.functions[n++] = *f;
-  }
 };
 
 }  // namespace

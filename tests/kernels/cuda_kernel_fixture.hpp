@@ -2,6 +2,7 @@
 // What the tests of single CUDA kernels share. Whoever includes them first chooses what runs the
 // kernels: TestGpu is EmulatedGpu (tests/kernels/cuda_kernels_test.cpp,
 // tests/kernels/cuda_fused_test.cpp) or CudaGpu (tests/gpu/).
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -116,6 +117,14 @@ inline std::vector<float> images(const Planes& p, int capacity, float border, un
     for (int i = 0; i < p.pixels(); ++i)
       v[e * p.size() + p.pixel_offset(i)] = inside[e * p.pixels() + i];
   return v;
+}
+
+/// The bits of numbers; of every NaN the same.
+inline std::vector<std::uint32_t> bits_of(const std::vector<float>& v) {
+  std::vector<std::uint32_t> bits;
+  bits.reserve(v.size());
+  for (const float f : v) bits.push_back(std::isnan(f) ? ~0u : std::bit_cast<std::uint32_t>(f));
+  return bits;
 }
 
 inline void expect_near(double got, double want, double scale, int at) {

@@ -13,8 +13,10 @@ class TestGpu : public EmulatedGpu {  // with as much shared memory as an H200's
 #include "tests/kernels/cuda_patch_product_tests.hpp"
 #include "tests/kernels/cuda_product_tests.hpp"
 #include "tests/kernels/cuda_scatter_tests.hpp"
+#include "tests/kernels/cuda_step_tests.hpp"
 #include "tests/kernels/cuda_sum_tests.hpp"
 #include "tests/kernels/cuda_tensor_tests.hpp"
+#include "tests/kernels/filled_patch_tests.hpp"
 #include "tests/runtime/device/cuda_linear_tests.hpp"
 
 namespace cudp {

@@ -1,7 +1,6 @@
 #pragma once
 // Weight gradients from patches of planes.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -139,12 +138,6 @@ class CudaPatch : public CudaKernel {
                                static_cast<std::int64_t>(d)};
     run(patch_gradient_rows_kernel<PatchTile<kPatchSumColumns>>, a);
     return host(a.gradients, d * kCapacity);
-  }
-  static std::vector<std::uint32_t> bits_of(const std::vector<float>& v) {
-    std::vector<std::uint32_t> bits;
-    bits.reserve(v.size());
-    for (const float f : v) bits.push_back(std::isnan(f) ? ~0u : std::bit_cast<std::uint32_t>(f));
-    return bits;
   }
   std::vector<FixedPoint> clipped_sum(const WeightGradient& g, const std::vector<float>& factors,
                                       float inverse_grid, int stripes = 2) {

@@ -1,6 +1,5 @@
 #pragma once
 // Convolutions from patches of planes.
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -141,12 +140,6 @@ class CudaPatchProduct : public CudaKernel {
     allow_shared(kernel, kPixelCapacity);
     run(kernel, a);
     return host(a.out, cells);
-  }
-  static std::vector<std::uint32_t> bits_of(const std::vector<float>& v) {
-    std::vector<std::uint32_t> bits;
-    bits.reserve(v.size());
-    for (const float f : v) bits.push_back(std::isnan(f) ? ~0u : std::bit_cast<std::uint32_t>(f));
-    return bits;
   }
   static std::vector<float> weights(const PixelCase& c) {
     return nearest_tf32(normals(std::size_t{kPatchTaps} * c.channels * c.columns, 2));

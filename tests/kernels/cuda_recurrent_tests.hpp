@@ -151,6 +151,7 @@ class CudaSteps : public CudaKernel, public testing::WithParamInterface<Steps> {
                  is_lstm_ ? nullptr : s + rows_};
     const auto run_pass = [&](void (*kernel)(device::RecurrentPass), bool back) {
       EXPECT_TRUE(device::fits(a.plan, is_lstm_ ? 4 : 3, hidden_, back, shared_bytes()));
+      before_pass(a, back);
       run(kernel, a);
     };
     run_pass(GetParam().forward, false);
@@ -163,6 +164,21 @@ class CudaSteps : public CudaKernel, public testing::WithParamInterface<Steps> {
     run_pass(GetParam().backward, true);
     left.deltas = by_text(a.gates, gates_, order);
     return left;
+  }
+  /// Called before each launch.
+  virtual void before_pass(const device::RecurrentPass&, bool) {}
+  /// Requires that text e has left the same bits; any NaN equals any other.
+  static void expect_same(const Left& left, const Left& first, int e) {
+    const auto same = [&](const std::vector<float>& a, const std::vector<float>& b) {
+      const std::size_t size = a.size() / kTexts;
+      for (std::size_t i = e * size; i < (e + 1) * size; ++i)
+        ASSERT_TRUE(a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) << e << ", " << i;
+    };
+    same(left.gates, first.gates);
+    same(left.c, first.c);
+    same(left.h, first.h);
+    same(left.out, first.out);
+    same(left.deltas, first.deltas);
   }
   static std::vector<int> all_texts() {
     std::vector<int> order(kTexts);
@@ -310,23 +326,11 @@ TEST_P(CudaSteps, NoBitDependsOnOtherTexts) {
   n.inputs[std::size_t{kBad} * gates_ + 1] = kNan;
   std::vector<int> backwards = all_texts();
   std::reverse(backwards.begin(), backwards.end());
-  const auto expect_same = [&](const Left& left, int e) {
-    const auto same = [&](const std::vector<float>& a, const std::vector<float>& b) {
-      const std::size_t size = a.size() / kTexts;
-      for (std::size_t i = e * size; i < (e + 1) * size; ++i)
-        ASSERT_TRUE(a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) << e << ", " << i;
-    };
-    same(left.gates, first.gates);
-    same(left.c, first.c);
-    same(left.h, first.h);
-    same(left.out, first.out);
-    same(left.deltas, first.deltas);
-  };
   const Left moved = run_steps(n, backwards, GetParam().is_resident ? 8 : 16);
   for (int e = 0; e < kTexts; ++e)
-    if (e != kBad) expect_same(moved, e);
+    if (e != kBad) expect_same(moved, first, e);
   EXPECT_TRUE(std::isnan(moved.deltas[gate(kBad, 0, 0, 0, 1)]));
-  for (const int e : {0, 6, 9}) expect_same(run_steps(n, {e}, 8), e);
+  for (const int e : {0, 6, 9}) expect_same(run_steps(n, {e}, 8), first, e);
 }
 
 /// A delta beyond fp16 leaves no finite one in the steps before it, and changes no other text.
@@ -347,14 +351,14 @@ TEST_P(CudaSteps, ADeltaThatFp16DoesNotHoldIsNotFinite) {
       EXPECT_FALSE(std::isfinite(left.deltas[gate(kLarge, d, 0, 0, j)])) << j;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, CudaSteps,
+const auto kSteps =
     testing::Values(steps_of<LstmCell, true>("lstm", 20, 8, device::StatesOut::last),
                     steps_of<LstmCell, true>("lstm_104", 104, 8, device::StatesOut::sequence),
                     steps_of<GruCell, true>("gru", 33, 8, device::StatesOut::mean),
                     steps_of<LstmCell, false>("wide_lstm", 70, 32, device::StatesOut::mean),
-                    steps_of<GruCell, false>("wide_gru", 66, 16, device::StatesOut::sequence)),
-    [](const testing::TestParamInfo<Steps>& info) { return std::string(info.param.name); });
+                    steps_of<GruCell, false>("wide_gru", 66, 16, device::StatesOut::sequence));
+std::string name_of_steps(const testing::TestParamInfo<Steps>& info) { return info.param.name; }
+INSTANTIATE_TEST_SUITE_P(All, CudaSteps, kSteps, name_of_steps);
 
 }  // namespace
 }  // namespace cudp

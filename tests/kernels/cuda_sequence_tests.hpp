@@ -158,6 +158,14 @@ class CudaSequence : public CudaKernel, public testing::WithParamInterface<Seque
     return host(a.gradients, cells);
   }
 
+  /// Parts of the squared norms, [tiles, kCapacity].
+  std::vector<float> norm_parts(const SequenceGradient& g) {
+    const auto cells = std::size_t{kCapacity} * g.tiles;
+    const SequenceGradientNorm norm{g, device(std::vector<float>(cells, kLoud))};
+    run(GetParam().norm, norm);
+    return host(norm.parts, cells);
+  }
+
   std::vector<float> x_, h_, dy_;
 };
 
@@ -166,10 +174,7 @@ TEST_P(CudaSequence, GradientsAndNormsAreThoseOfTheTextAlone) {
   constexpr int kCount = kCapacity - 1;
   const SequenceGradient g = gradient(kCount);
   const std::vector<float> rows = single_gradients(g);
-  const auto cells = std::size_t{kCapacity} * g.tiles;
-  const SequenceGradientNorm norm{g, device(std::vector<float>(cells, kLoud))};
-  run(GetParam().norm, norm);
-  const std::vector<float> parts = host(norm.parts, cells);
+  const std::vector<float> parts = norm_parts(g);
   for (int e = 0; e < kCapacity; ++e) {
     const std::vector<double> want = in_double(e);
     double square = 0, got = 0;
@@ -201,10 +206,7 @@ TEST_P(CudaSequenceHalves, WhatFp16DoesNotHoldIsNotFinite) {
   dy_[std::size_t{6 * kLongest + 16} * units_] = sizes_[6] * 2'050;
   dy_[std::size_t{7} * kLongest * units_] = sizes_[7] * 1'500;  // not too large
   const SequenceGradient g = gradient(kCapacity);
-  const auto cells = std::size_t{kCapacity} * g.tiles;
-  const SequenceGradientNorm norm{g, device(std::vector<float>(cells, kLoud))};
-  run(GetParam().norm, norm);
-  const std::vector<float> parts = host(norm.parts, cells);
+  const std::vector<float> parts = norm_parts(g);
   const std::vector<float> after = single_gradients(g);
   const auto d = static_cast<std::size_t>(parameters_);
   for (std::size_t e = 0; e < kCapacity; ++e) {

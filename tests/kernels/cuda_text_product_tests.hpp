@@ -188,14 +188,14 @@ TEST_P(CudaTextProduct, NoBitDependsOnOtherPositions) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CudaTextProduct,
-                         testing::Values(TextProductCase{"forward", true, 100, 72, true},
-                                         TextProductCase{"forward_odd", true, 37, 65, false},
-                                         TextProductCase{"back", false, 72, 100, true},
-                                         TextProductCase{"back_odd", false, 33, 70, false}),
-                         [](const testing::TestParamInfo<TextProductCase>& info) {
-                           return std::string(info.param.name);
-                         });
+constexpr TextProductCase kTextProducts[] = {{"forward", true, 100, 72, true},
+                                             {"forward_odd", true, 37, 65, false},
+                                             {"back", false, 72, 100, true},
+                                             {"back_odd", false, 33, 70, false}};
+std::string name_of_product(const testing::TestParamInfo<TextProductCase>& info) {
+  return info.param.name;
+}
+INSTANTIATE_TEST_SUITE_P(All, CudaTextProduct, testing::ValuesIn(kTextProducts), name_of_product);
 
 }  // namespace
 }  // namespace cudp

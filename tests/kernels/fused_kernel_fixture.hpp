@@ -9,11 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/step/packed_image.cuh"
 #include "tests/kernels/compiled_fused.hpp"
-#include "tests/kernels/cuda_kernel_fixture.hpp"
-#include "tests/support/engine_cases.hpp"
-#include "tests/support/reference/engine.hpp"
+#include "tests/kernels/fused_network.hpp"
 
 namespace cudp {
 namespace {
@@ -55,41 +52,16 @@ using SameBits = std::vector<TensorInstance>;
 const cases::Case kTensorCnn{"cnn", "cnn", {1, 28, 28}, 10};
 const cases::Case kTensorScatter{"scatter_cnn", "scatter-cnn", {81, 7, 7}, 10};
 
-class TensorStep : public CudaKernel {
+class TensorStep : public FusedNetworkTest {
  protected:
-  struct Left {
-    std::vector<std::int32_t> slabs;
-    std::vector<float> losses, squared_norms, factors;
-    std::vector<std::int64_t> sum;
-  };
-
   void use(const TensorInstance& t) {
     if (shared_bytes() < t.shared_bytes) GTEST_SKIP() << "the device has too little shared memory";
-    net_ = cases::network_of(t.network);
-    theta_ = cases::weights_for(net_).parameters;
-    d_ = net_.parameter_count;
-    layers_ = static_cast<std::size_t>(net_.groups);
+    use_network(t.network);
   }
 
   FusedSum arguments(FusedTask task, const TensorInstance& t, const Dataset& data, int blocks) {
-    FusedSum a{};
-    a.task = task;
-    if (data.is_bytes())
-      a.bytes = device(data.bytes);
-    else
-      a.floats = device(data.floats);
-    a.labels = device(data.labels);
-    a.scale = data.scale;
-    a.shift = data.shift;
-    a.parameters = device(theta_);
-    int n = 0;
-    for (const NetworkLayer& l : net_.layers)
-      if (const auto* f = std::get_if<Activate>(&l.layer)) a.functions[n++] = *f;
-    a.stripe = 1;
-    a.blocks = blocks;
-    const PackedImage image{device(t.places()), device(t.image()), t.low};
-    run(pack_kernel, PackParameters{image, a.parameters, static_cast<std::int64_t>(d_)});
-    a.packed = image.bytes;
+    FusedSum a = arguments_of(task, data, blocks);
+    set_packed(a, t.places(), t.image(), t.low);
     return a;
   }
 
@@ -112,33 +84,10 @@ class TensorStep : public CudaKernel {
     a.sum_scale = device_scale(clip.clip_norm, sum_grid(static_cast<double>(clip.clip_norm)));
     return left_by(t, a, examples);
   }
-  Left left_by(const TensorInstance& t, FusedSum a, const std::vector<std::uint32_t>& examples) {
-    const auto n = static_cast<int>(examples.size());
-    a.batch = batch(0, n, static_cast<unsigned>(n));
-    a.examples = device(examples);
-    const auto size = static_cast<std::size_t>(a.blocks) * d_;
-    a.slabs = device(std::vector<std::int32_t>(size, 0));
-    a.losses = device(std::vector<float>(examples.size(), kLoud));
-    a.squared_norms = device(std::vector<float>(layers_ * examples.size(), kLoud));
-    a.factors = device(std::vector<float>(layers_ * examples.size(), kLoud));
-    run_tensor(t, a);
-    Left left{.slabs = host(a.slabs, size),
-              .losses = host(a.losses, examples.size()),
-              .squared_norms = host(a.squared_norms, layers_ * examples.size()),
-              .factors = host(a.factors, layers_ * examples.size()),
-              .sum = std::vector<std::int64_t>(d_, 0)};
-    for (std::size_t j = 0; j < size; ++j) left.sum[j % d_] += left.slabs[j];
-    return left;
-  }
-
-  reference::ExampleGradient truth(const Dataset& data, std::uint32_t example) const {
-    return reference::gradient(net_, reference::Values(theta_.begin(), theta_.end()),
-                               reference::features(data, example), data.labels[example]);
-  }
-
-  void choose(const Activate& f) {
-    for (NetworkLayer& l : net_.layers)
-      if (auto* a = std::get_if<Activate>(&l.layer)) *a = f;
+  Left left_by(const TensorInstance& t, const FusedSum& a,
+               const std::vector<std::uint32_t>& examples) {
+    return FusedNetworkTest::left_by(a, examples,
+                                     [&](const FusedSum& with) { run_tensor(t, with); });
   }
 
   Dataset features(const TensorInstance& t, std::size_t n) {
@@ -149,45 +98,15 @@ class TensorStep : public CudaKernel {
   }
 
   /// With a bound above every norm, the sum over one example is its gradient.
-  void expect_gradients(const TensorInstance& t) {
-    const Dataset data = features(t, 3);
+  void expect_gradients(const TensorInstance& t, std::uint32_t examples = 3) {
+    const Dataset data = features(t, examples);
     const Activate functions[] = {
         {Activation::tanh}, {Activation::tempered_sigmoid, 1.6f, 1.3f, 0.7f}, {Activation::relu}};
-    for (std::uint32_t e = 0; e < 3; ++e) {
+    for (std::uint32_t e = 0; e < examples; ++e) {
       choose(functions[e]);
-      const auto want = truth(data, e);
-      const auto squares = reference::squared_norms(net_, want.gradient);
-      double norm = 0;
-      for (const double s : squares) norm += s;
-      norm = std::sqrt(norm);
-      const ClipSettings clip{Clipping::flat, static_cast<float>(norm * 1.01 + 1e-3), 0.01f};
-      const Left left = sum_of(t, data, {e}, 1, clip);
-      EXPECT_NEAR(left.losses[0], want.loss, t.precision * (1 + want.loss)) << e;
-      const double unit = sum_grid(static_cast<double>(clip.clip_norm));
-      for (const ParameterTensor& p : net_.parameters) {
-        std::vector<double> got(p.size);
-        for (std::size_t j = 0; j < p.size; ++j)
-          got[j] = static_cast<double>(left.slabs[p.offset + j]) * unit;
-        const auto [error, size] =
-            cases::distance(got.data(), want.gradient.data() + p.offset, p.size);
-        EXPECT_TRUE(error <= t.precision * (size + norm * 0.01) +
-                                 unit * std::sqrt(static_cast<double>(p.size)))
-            << "example " << e << ", " << p.name << ": " << error << " of " << size;
-      }
-      for (std::size_t g = 0; g < layers_; ++g) {
-        EXPECT_NEAR(left.squared_norms[g], squares[g],
-                    2 * t.precision * (squares[g] + norm * norm * 0.01))
-            << "layer " << g;
-        EXPECT_EQ(left.factors[g], 1.0f);
-      }
+      expect_gradient(data, e, t.precision,
+                      [&](const ClipSettings& clip) { return sum_of(t, data, {e}, 1, clip); });
     }
-  }
-
-  double norm_of(const Dataset& data, std::uint32_t example) const {
-    double square = 0;
-    for (const double s : reference::squared_norms(net_, truth(data, example).gradient))
-      square += s;
-    return std::sqrt(square);
   }
 
   /// What an example gives is the same, bit for bit, for every E, in every place of a group and of
@@ -271,16 +190,10 @@ class TensorStep : public CudaKernel {
     use(all[0]);
     constexpr std::uint32_t kExamples = 6;
     const Dataset data = features(all[0], kExamples);
-    const ImportanceRule rule{.clip = 1.0, .rate = 0.9};
-    const RandomStream stream{Generator::chacha20, {1, 2, 3}, Stream::acceptance, 0};
     const auto accepted = [&](const TensorInstance& t, const std::vector<std::uint32_t>& order,
                               int blocks) {
       FusedSum a = arguments(FusedTask::accept, t, data, blocks);
-      a.accept = {.rule = device(std::vector{rule}),
-                  .stream = stream,
-                  .step = device(std::vector<std::uint64_t>{7})};
-      a.norms = device(std::vector<float>(kExamples, 0.8f));
-      a.sum_scale = device_scale(1.0f, sum_grid(1.0));
+      set_acceptance(a, kExamples);
       return std::pair{left_by(t, a, order), host(a.norms, kExamples)};
     };
     int taken = 0;
@@ -292,10 +205,7 @@ class TensorStep : public CudaKernel {
       factors[e] = alone.factors[0];
       const double true_norm = norm_of(data, e);
       EXPECT_NEAR(norms[e], true_norm, all[0].precision * true_norm) << e;
-      RandomStream at = stream;
-      at.step = 7;
-      float seen = 0.8f;
-      const float factor = accept_candidate(rule, at, e, norms[e] * norms[e], &seen);
+      const float factor = factor_by_rule(e, norms[e]);
       EXPECT_NEAR(factors[e], factor, 1e-5f * factor) << e;
       for (std::size_t j = 0; j < d_; ++j) want[j] += alone.sum[j];
       if (factor == 0.0f) continue;
@@ -363,9 +273,7 @@ class TensorStep : public CudaKernel {
     mean_.clear();
   }
 
-  Network net_;
-  std::vector<float> theta_, mean_, inverse_;  // empty: mean 0, scale 1
-  std::size_t d_ = 0, layers_ = 0;
+  std::vector<float> mean_, inverse_;  // empty: mean 0, scale 1
 };
 
 template <fused::Split split, fused::Input input, bool transforms = false>

@@ -27,6 +27,31 @@ TEST_F(TensorStep, AnExampleGivesTheSameBitsInEveryPlace) {
   expect_same_bits(scatter_instances<Split::forward>());
 }
 
+/// One block takes an example after another: of networks whose first gradient is one warp's, or all
+/// warps'. Launches are few, so that mutants of these kernels are interpreted in seconds
+/// (scripts/mutants.py).
+TEST_F(TensorStep, ABlockTakesTwoExamplesInTurn) {
+  using fused::Input, fused::Split;
+  for (const TensorInstance& t :
+       {tensor_instance<fused::Cnn, Split::forward, Input::bytes, 1>("cnn", kTensorCnn),
+        tensor_instance<fused::ScatterCnn, Split::forward, Input::numbers, 1>("scatter_cnn",
+                                                                              kTensorScatter)}) {
+    use(t);
+    expect_gradients(t, 1);
+    const Dataset data = features(t, 2);
+    const ClipSettings clip{Clipping::flat, 0.7f, 0.05f};
+    const Left both = sum_of(t, data, {0, 1}, 1, clip);
+    std::vector<std::int64_t> sum(d_, 0);
+    for (const std::uint32_t e : {0u, 1u}) {
+      const Left one = sum_of(t, data, {e}, 1, clip);
+      for (std::size_t j = 0; j < d_; ++j) sum[j] += one.sum[j];
+      for (std::size_t g = 0; g < layers_; ++g)
+        EXPECT_EQ(both.squared_norms[e * layers_ + g], one.squared_norms[g]) << t.name;
+    }
+    EXPECT_EQ(both.sum, sum) << t.name;
+  }
+}
+
 /// The other tasks of kernels for bytes.
 TEST_F(TensorStep, NormsLogitsAndTransformsOfBytes) {
   using fused::Input, fused::Split;

@@ -12,7 +12,6 @@ class TestGpu : public EmulatedGpu {  // with as much shared memory as an H100's
 #include "tests/kernels/fused_kernel_fixture.hpp"
 #include "tests/kernels/fused_lists.hpp"
 #include "tests/kernels/fused_plane_fill.hpp"
-#include "tests/support/simt/at_barrier.hpp"
 
 namespace cudp {
 namespace {

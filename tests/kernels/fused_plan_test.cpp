@@ -94,6 +94,35 @@ TYPED_TEST(FusedPlan, PlanesThatLiveTogetherDoNotOverlap) {
     EXPECT_GE(c.dy[0].last,
               P::stage(i).has_example_owners ? P::kPhases.gradient(i) : P::kPhases.sum());
   }
+  EXPECT_EQ(layout.hidden_in[0].last, P::kPhases.sum());
+  EXPECT_GE(layout.partial.last, P::kPhases.head());
+  EXPECT_GE(layout.hidden_back[0].last, P::kPhases.hidden_back());
+}
+
+/// An example's part of an array has room for all that is written of it [bytes].
+TYPED_TEST(FusedPlan, ExamplesHaveRoom) {
+  using P = TypeParam;
+  const SharedLayout layout = P::kLayout;
+  for (int i = 0; i < P::kConvolutions; ++i) {
+    const ConvStage s = P::stage(i);
+    const auto& c = layout.convolution[i];
+    const int windows = (s.out_height - s.pool + 1) * (s.out_width - s.pool + 1);
+    EXPECT_GE(c.input[0].stride, 16 * s.planes * s.plane);
+    EXPECT_GE(c.y.stride, 4 * s.splits * s.out_height * s.out_width * s.out);
+    EXPECT_GE(c.gradient.stride, 4 * windows * s.out);
+    EXPECT_GE(c.dy[0].stride, 2 * s.out * s.dy_plane);
+    if (P::input_is_split(i)) {
+      EXPECT_EQ(c.input[1].stride, c.input[0].stride);
+    }
+    if (P::kAll) {
+      EXPECT_EQ(c.dy[1].stride, c.dy[0].stride);
+    }
+  }
+  EXPECT_GE(layout.hidden_in[0].stride, 2 * P::kDense.in);
+  EXPECT_GE(layout.hidden_back[0].stride, 2 * P::kDense.hidden);
+  EXPECT_GE(layout.partial.stride, 4 * kWarps * P::kDense.hidden);
+  EXPECT_GE(layout.vector.stride, 4 * (P::kVector.loss + 1));
+  EXPECT_GE(layout.norm_parts.stride, 4 * P::kNormParts.size);
 }
 
 /// Every 8 rows that ldmatrix reads at once have 8 different places modulo 8, or the same place.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/fused/fused_kernel.cuh"
+#include "tests/support/simt/at_barrier.hpp"
 
 namespace cudp {
 namespace {
@@ -35,8 +36,8 @@ class PlaneFill {
   }
 
   /// n: number of barriers that the block has passed. Two come before the first group.
-  void operator()(unsigned n, unsigned char* shared) const {
-    auto& s = *reinterpret_cast<fused::Space<P>*>(shared);
+  void operator()(unsigned n, const simt::SharedMemory& shared) const {
+    auto& s = *reinterpret_cast<fused::Space<P>*>(shared.dynamic);
     if (n < 2 || n >= 2 + groups_ * done_.size()) return;
     const int done = done_[(n - 2) % done_.size()];
     if (done == 0) fill_before_group(s);

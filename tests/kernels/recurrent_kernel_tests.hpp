@@ -15,9 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/kernels/compiled_recurrent.hpp"
-#include "tests/kernels/cuda_kernel_fixture.hpp"
-#include "tests/support/engine_cases.hpp"
-#include "tests/support/reference/engine.hpp"
+#include "tests/kernels/fused_network.hpp"
 
 namespace cudp {
 namespace {
@@ -72,22 +70,14 @@ const cases::Case kWide{"wide", kWideLayers.c_str(), {1, 1, 21}, 2, {50, 100}};
 const cases::Case kOneWayTexts{"one_way", kOneWayLayers.c_str(), {1, 1, 21}, 5, {50, 36}};
 const cases::Case kOneWayGru{"one_way_gru", kOneWayGruLayers.c_str(), {1, 1, 21}, 5, {50, 36}};
 
-class TextStep : public CudaKernel {
+class TextStep : public FusedNetworkTest {
  protected:
   /// How a launch divides the texts.
   struct Shape {
     int group = 1, blocks = 1;
   };
-  struct Left {
-    std::vector<float> losses, squared_norms, factors;
-    std::vector<std::int64_t> sum;
-  };
-
   void use(const TextInstance& t) {
-    net_ = cases::network_of(t.network);
-    theta_ = cases::weights_for(net_).parameters;
-    d_ = net_.parameter_count;
-    layers_ = static_cast<std::size_t>(net_.groups);
+    use_network(t.network);
     places_ = t.network.input.width;
     ASSERT_EQ(d_, t.parameters);
   }
@@ -107,8 +97,7 @@ class TextStep : public CudaKernel {
 
   FusedSum arguments(FusedTask task, const TextInstance& t, const Dataset& data,
                      const Shape& shape) {
-    FusedSum a{};
-    a.task = task;
+    FusedSum a = arguments_of(task, data, shape.blocks);
     const std::int64_t scratch = shape.blocks * t.scratch_bytes(shape.group, places_);
     a.texts = {
         .of = {.tokens = device(data.tokens),
@@ -117,13 +106,6 @@ class TextStep : public CudaKernel {
         .places = places_,
         .group = shape.group,
         .scratch = device(std::vector<unsigned char>(static_cast<std::size_t>(scratch), fill_))};
-    a.labels = device(data.labels);
-    a.parameters = device(theta_);
-    int n = 0;
-    for (const NetworkLayer& l : net_.layers)
-      if (const auto* f = std::get_if<Activate>(&l.layer)) a.functions[n++] = *f;
-    a.stripe = 1;
-    a.blocks = shape.blocks;
     return a;
   }
 
@@ -137,23 +119,10 @@ class TextStep : public CudaKernel {
                .grid = {static_cast<unsigned>(a.blocks)}, .block = {256}, .shared_bytes = bytes});
   }
 
-  Left left_by(const TextInstance& t, FusedSum a, const std::vector<std::uint32_t>& examples) {
-    const auto n = static_cast<int>(examples.size());
-    a.batch = batch(0, n, static_cast<unsigned>(n));
-    a.examples = device(examples);
-    const auto size = static_cast<std::size_t>(a.blocks) * d_;
-    a.slabs = device(std::vector<std::int32_t>(size, 0));
-    a.losses = device(std::vector<float>(examples.size(), kLoud));
-    a.squared_norms = device(std::vector<float>(layers_ * examples.size(), kLoud));
-    a.factors = device(std::vector<float>(layers_ * examples.size(), kLoud));
-    run_texts(t, a);
-    Left left{.losses = host(a.losses, examples.size()),
-              .squared_norms = host(a.squared_norms, layers_ * examples.size()),
-              .factors = host(a.factors, layers_ * examples.size()),
-              .sum = std::vector<std::int64_t>(d_, 0)};
-    const auto slabs = host(a.slabs, size);
-    for (std::size_t j = 0; j < size; ++j) left.sum[j % d_] += slabs[j];
-    return left;
+  Left left_by(const TextInstance& t, const FusedSum& a,
+               const std::vector<std::uint32_t>& examples) {
+    return FusedNetworkTest::left_by(a, examples,
+                                     [&](const FusedSum& with) { run_texts(t, with); });
   }
   Left sum_of(const TextInstance& t, const Dataset& data,
               const std::vector<std::uint32_t>& examples, const Shape& shape,
@@ -167,21 +136,6 @@ class TextStep : public CudaKernel {
     return left_by(t, a, examples);
   }
 
-  reference::ExampleGradient truth(const Dataset& data, std::uint32_t example) const {
-    return reference::gradient(net_, reference::Values(theta_.begin(), theta_.end()),
-                               reference::features(data, example), data.labels[example]);
-  }
-  double norm_of(const Dataset& data, std::uint32_t example) const {
-    double square = 0;
-    for (const double s : reference::squared_norms(net_, truth(data, example).gradient))
-      square += s;
-    return std::sqrt(square);
-  }
-  void choose(const Activate& f) {
-    for (NetworkLayer& l : net_.layers)
-      if (auto* a = std::get_if<Activate>(&l.layer)) *a = f;
-  }
-
   /// With a bound above every norm, the sum over one text is its gradient.
   void expect_gradients(const TextInstance& t, const std::vector<std::uint32_t>& examples) {
     use(t);
@@ -190,30 +144,9 @@ class TextStep : public CudaKernel {
         {Activation::relu}, {Activation::tanh}, {Activation::tempered_sigmoid, 1.6f, 1.3f, 0.7f}};
     for (const std::uint32_t e : examples) {
       choose(functions[e % 3]);
-      const auto want = truth(data, e);
-      const auto squares = reference::squared_norms(net_, want.gradient);
-      const double norm = norm_of(data, e);
-      const ClipSettings clip{Clipping::flat, static_cast<float>(norm * 1.01 + 1e-3), 0.01f};
-      const Left left = sum_of(t, data, {e}, {4, 1}, clip);
-      EXPECT_NEAR(left.losses[0], want.loss, kPrecision * (1 + want.loss)) << e;
-      const double unit = sum_grid(static_cast<double>(clip.clip_norm));
-      for (const ParameterTensor& p : net_.parameters) {
-        std::vector<double> got(p.size);
-        for (std::size_t j = 0; j < p.size; ++j)
-          got[j] = static_cast<double>(left.sum[p.offset + j]) * unit;
-        const auto [error, size] =
-            cases::distance(got.data(), want.gradient.data() + p.offset, p.size);
-        EXPECT_TRUE(error <= kPrecision * (size + norm * 0.01) +
-                                 unit * std::sqrt(static_cast<double>(p.size)))
-            << t.network.name << " " << e << " of " << data.lengths[e] << " words, " << p.name
-            << ": " << error << " of " << size;
-      }
-      for (std::size_t g = 0; g < layers_; ++g) {
-        EXPECT_NEAR(left.squared_norms[g], squares[g],
-                    2 * kPrecision * (squares[g] + norm * norm * 0.01))
-            << "layer " << g;
-        EXPECT_EQ(left.factors[g], 1.0f);
-      }
+      expect_gradient(data, e, kPrecision, [&](const ClipSettings& clip) {
+        return sum_of(t, data, {e}, {4, 1}, clip);
+      });
     }
   }
 
@@ -222,9 +155,6 @@ class TextStep : public CudaKernel {
   void expect_accepted(const TextInstance& t);
 
   static constexpr double kPrecision = 1.5e-3;  ///< of norms and sums, relative
-  Network net_;
-  std::vector<float> theta_;
-  std::size_t d_ = 0, layers_ = 0;
   int places_ = 0;
   unsigned char fill_ = 0xff;  ///< of scratch memory before a launch: NaN
 };
@@ -392,15 +322,9 @@ void TextStep::expect_accepted(const TextInstance& t) {
   use(t);
   constexpr std::uint32_t kTexts = 6;
   const Dataset data = cases::examples_for(t.network, kTexts);
-  const ImportanceRule rule{.clip = 1.0, .rate = 0.9};
-  const RandomStream stream{Generator::chacha20, {1, 2, 3}, Stream::acceptance, 0};
   const auto accepted = [&](const std::vector<std::uint32_t>& order, const Shape& shape) {
     FusedSum a = arguments(FusedTask::accept, t, data, shape);
-    a.accept = {.rule = device(std::vector{rule}),
-                .stream = stream,
-                .step = device(std::vector<std::uint64_t>{7})};
-    a.norms = device(std::vector<float>(kTexts, 0.8f));
-    a.sum_scale = device_scale(1.0f, sum_grid(1.0));
+    set_acceptance(a, kTexts);
     return std::pair{left_by(t, a, order), host(a.norms, kTexts)};
   };
   const auto [all, norms] = accepted({0, 1, 2, 3, 4, 5}, {8, 1});
@@ -411,10 +335,7 @@ void TextStep::expect_accepted(const TextInstance& t) {
     const auto [alone, norm] = accepted({e}, {1, 1});
     EXPECT_EQ(norm[e], norms[e]);
     EXPECT_EQ(alone.factors[0], all.factors[layers_ * e]);
-    RandomStream at = stream;
-    at.step = 7;
-    float seen = 0.8f;
-    const float factor = accept_candidate(rule, at, e, norms[e] * norms[e], &seen);
+    const float factor = factor_by_rule(e, norms[e]);
     EXPECT_NEAR(alone.factors[0], factor, 1e-5f * factor);
     taken += factor > 0.0f ? 1 : 0;
     for (std::size_t j = 0; j < d_; ++j) want[j] += alone.sum[j];

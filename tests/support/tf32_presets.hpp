@@ -26,12 +26,35 @@ struct Tf32Preset {
 };
 inline constexpr Tf32Preset kTf32Presets[] = {
     {"mnist-cnn", "mnist"}, {"fashion-cnn", "fashion-mnist"}, {"mnist-hf", "mnist"}};
+inline std::string name_of_preset(const testing::TestParamInfo<Tf32Preset>& info) {
+  std::string name = info.param.preset;
+  name.replace(name.find('-'), 1, "_");
+  return name;
+}
+
+/// Writes `folder`/images: two files of images of 28 x 28 bytes and their labels.
+inline void write_images(const std::filesystem::path& folder, const std::string& prefix,
+                         const std::string& images, const std::string& labels) {
+  const auto count = static_cast<std::uint32_t>(labels.size());
+  std::filesystem::create_directories(folder / "images");
+  write_text(folder / "images" / (prefix + "-images-idx3-ubyte"),
+             idx_images(count, 28, 28, images));
+  write_text(folder / "images" / (prefix + "-labels-idx1-ubyte"), idx_labels(count, labels));
+}
+/// Writes `count` glyphs, from number `first` on, as such files.
+inline void write_glyphs(const std::filesystem::path& folder, const std::string& prefix,
+                         std::uint32_t first, std::uint32_t count) {
+  const Dataset d = make_glyphs(1, first, count);
+  const auto bytes = [](const auto& v) {
+    return std::string(reinterpret_cast<const char*>(v.data()), v.size());
+  };
+  write_images(folder, prefix, bytes(d.bytes), bytes(d.labels));
+}
 
 /// Writes `folder`/images: the first images of the preset's data set, as its files have them, or
 /// where these are missing the first glyphs.
 inline void write_first_images(const std::filesystem::path& folder, const Tf32Preset& p) {
   constexpr std::uint32_t kTest = 4, kTrain = 24;
-  std::filesystem::create_directories(folder / "images");
   for (const bool test : {false, true}) {
     const std::uint32_t count = test ? kTest : kTrain;
     const std::string prefix = test ? "t10k" : "train";
@@ -45,16 +68,12 @@ inline void write_first_images(const std::filesystem::path& folder, const Tf32Pr
       return n == static_cast<int>(content.size()) ? content.substr(header) : std::string();
     };
     const std::size_t pixels = std::size_t{count} * 28 * 28;
-    std::string images = first_of("-images-idx3-ubyte", 16, pixels);
-    std::string labels = first_of("-labels-idx1-ubyte", 8, count);
-    if (images.empty() || labels.empty()) {
-      const Dataset d = make_glyphs(1, test ? kTrain : 0, count);
-      images.assign(reinterpret_cast<const char*>(d.bytes.data()), d.bytes.size());
-      labels.assign(reinterpret_cast<const char*>(d.labels.data()), d.labels.size());
-    }
-    write_text(folder / "images" / (prefix + "-images-idx3-ubyte"),
-               idx_images(count, 28, 28, images));
-    write_text(folder / "images" / (prefix + "-labels-idx1-ubyte"), idx_labels(count, labels));
+    const std::string images = first_of("-images-idx3-ubyte", 16, pixels);
+    const std::string labels = first_of("-labels-idx1-ubyte", 8, count);
+    if (images.empty() || labels.empty())
+      write_glyphs(folder, prefix, test ? kTrain : 0, count);
+    else
+      write_images(folder, prefix, images, labels);
   }
 }
 
@@ -66,13 +85,12 @@ inline Arguments tf32_training(const Tf32Preset& p, const std::string& out) {
           "features", "--lr",     "0.01"};
 }
 
-/// Requires the same batches and releases, and sums of gradients that differ by TF32's error and by
-/// more than float32's.
-inline void expect_tf32_sums(const std::vector<transcript::Record>& cpu,
-                             const std::vector<transcript::Record>& cuda) {
+/// Requires the same batches and releases but for their numbers, which `compare` gets, of the one
+/// and of the other.
+template <class Compare>
+void expect_same_records(const std::vector<transcript::Record>& cpu,
+                         const std::vector<transcript::Record>& cuda, const Compare& compare) {
   ASSERT_EQ(cpu.size(), cuda.size());
-  int steps = 0;
-  double largest = 0.0;
   for (std::size_t i = 0; i < cpu.size(); ++i) {
     ASSERT_EQ(cpu[i].index(), cuda[i].index());
     if (const auto* b = std::get_if<transcript::Batch>(&cpu[i])) {
@@ -86,18 +104,28 @@ inline void expect_tf32_sums(const std::vector<transcript::Record>& cpu,
     EXPECT_EQ(r->noise_std, other.noise_std);
     EXPECT_EQ(r->charged, other.charged);
     ASSERT_EQ(r->sums.size(), other.sums.size());
-    if (r->sums.size() < 1000) continue;  // not of gradients
+    compare(*r, other);
+  }
+}
+
+/// Requires the same batches and releases, and sums of gradients that differ by TF32's error and by
+/// more than float32's.
+inline void expect_tf32_sums(const std::vector<transcript::Record>& cpu,
+                             const std::vector<transcript::Record>& cuda) {
+  int steps = 0;
+  double largest = 0.0;
+  expect_same_records(cpu, cuda, [&](const auto& r, const auto& other) {
+    if (r.sums.size() < 1000) return;  // not of gradients
     double error = 0.0, size = 0.0;
-    for (std::size_t j = 0; j < r->sums.size(); ++j) {
-      const auto want = static_cast<double>(r->sums[j]);
-      error +=
-          (static_cast<double>(other.sums[j]) - want) * (static_cast<double>(other.sums[j]) - want);
+    for (std::size_t j = 0; j < r.sums.size(); ++j) {
+      const auto want = static_cast<double>(r.sums[j]);
+      error += std::pow(static_cast<double>(other.sums[j]) - want, 2);
       size += want * want;
     }
-    if (size == 0.0) continue;  // a batch of nobody
+    if (size == 0.0) return;  // a batch of nobody
     largest = std::fmax(largest, std::sqrt(error / size));
     ++steps;
-  }
+  });
   EXPECT_GE(steps, 3);
   EXPECT_LE(largest, 2e-3);
   EXPECT_GE(largest, 1e-5) << "was it TF32?";

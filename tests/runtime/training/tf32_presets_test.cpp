@@ -62,11 +62,7 @@ TEST_P(Tf32Presets, AddWhatTheCpuAdds) {
   cases::expect_tf32_sums(cpu, trained(folder.path(), GetParam(), emulated_h100()));
 }
 INSTANTIATE_TEST_SUITE_P(All, Tf32Presets, testing::ValuesIn(cases::kTf32Presets),
-                         [](const auto& i) {
-                           std::string name = i.param.preset;
-                           name.replace(name.find('-'), 1, "_");
-                           return name;
-                         });
+                         cases::name_of_preset);
 
 }  // namespace
 }  // namespace cudp

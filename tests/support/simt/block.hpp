@@ -14,7 +14,7 @@
 namespace simt {
 
 constexpr std::size_t kGuardBytes = 64;
-constexpr unsigned char kPoison = 0xff;
+inline unsigned char first_byte = 0xff;
 constexpr unsigned char kGuard = 0xa5;
 constexpr unsigned kLanes = 32;
 constexpr std::size_t kCopyBytes = 16;  // of an asynchronous copy
@@ -31,7 +31,7 @@ class SharedArray {
     if (__asan_poison_memory_region) __asan_poison_memory_region(data_ + bytes, kGuardBytes);
     poison();
   }
-  void poison() { fill(data_, kPoison, bytes_); }
+  void poison() { fill(data_, first_byte, bytes_); }
   bool overrun() const {
     if (__asan_poison_memory_region) return false;  // ASan would have reported it
     const unsigned char* guard = data_ + bytes_;

@@ -113,7 +113,7 @@ class Machine {
       leave();
     }
     auto* const bytes = static_cast<unsigned char*>(to);
-    std::fill_n(bytes, kCopyBytes, kPoison);
+    std::fill_n(bytes, kCopyBytes, static_cast<unsigned char>(0xff));
     lane_->copies.push_back({bytes, inside ? static_cast<const unsigned char*>(from) : nullptr});
   }
   void wait_for_copies() {
@@ -434,7 +434,11 @@ void Machine::finish_phase(Block& b) {
     }
   }
   for (auto it = lanes; it != lanes + b.size; ++it) (*it)->at_barrier = false;
-  if (barrier_hook) barrier_hook(b.barriers, static_cast<unsigned char*>(b.dynamic->data()));
+  if (barrier_hook) {
+    SharedMemory shared{static_cast<unsigned char*>(b.dynamic->data()), {}};
+    for (auto& [key, array] : b.fixed) shared.fixed.emplace_back(array.data(), array.bytes());
+    barrier_hook(b.barriers, shared);
+  }
   ++b.barriers;
   b.arrived = 0;
   ++b.generation;
@@ -584,6 +588,7 @@ void run(const Body& body, dim3 grid, dim3 block, std::size_t smem_bytes, const 
   machine().run(body, grid, block, smem_bytes, options);
 }
 void set_at_barrier(AtBarrier call) { barrier_hook = std::move(call); }
+void set_first_byte(unsigned char value) { first_byte = value; }
 void barrier(const char* file, int line) { machine().barrier(file, line); }
 void named_barrier(int id, int threads, const char* file, int line) {
   machine().named_barrier(id, static_cast<unsigned>(threads), file, line);
