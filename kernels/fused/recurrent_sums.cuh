@@ -280,10 +280,10 @@ struct TextSums {
     }
     if (!adds) return;
     ++added;
+    const float unit = a.sum_scale->inverse_grid * text[P::kText.weight];
     float scale[P::kLayers];
     CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) {
-      scale[n] =
-          factors[n] * a.sum_scale->inverse_grid * (n < 2 && !P::kTransforms ? inverse : 1.0f);
+      scale[n] = factors[n] * unit * (n < 2 && !P::kTransforms ? inverse : 1.0f);
     }
     for_each_number([&](int k, int layer, int) {
       float by = scale[0];

@@ -118,6 +118,7 @@ class TextStep : public CudaKernel {
         .group = shape.group,
         .scratch = device(std::vector<unsigned char>(static_cast<std::size_t>(scratch), fill_))};
     a.labels = device(data.labels);
+    if (weighs_) a.class_weights = class_weights(net_.classes);
     a.parameters = device(theta_);
     int n = 0;
     for (const NetworkLayer& l : net_.layers)
@@ -167,9 +168,13 @@ class TextStep : public CudaKernel {
     return left_by(t, a, examples);
   }
 
+  /// Loss and gradient by the oracle. With weighs_, the gradient is that of the weighted loss.
   reference::ExampleGradient truth(const Dataset& data, std::uint32_t example) const {
-    return reference::gradient(net_, reference::Values(theta_.begin(), theta_.end()),
-                               reference::features(data, example), data.labels[example]);
+    auto of = reference::gradient(net_, reference::Values(theta_.begin(), theta_.end()),
+                                  reference::features(data, example), data.labels[example]);
+    if (weighs_)
+      for (double& g : of.gradient) g *= class_weight(data.labels[example]);
+    return of;
   }
   double norm_of(const Dataset& data, std::uint32_t example) const {
     double square = 0;
@@ -226,6 +231,7 @@ class TextStep : public CudaKernel {
   std::vector<float> theta_;
   std::size_t d_ = 0, layers_ = 0;
   int places_ = 0;
+  bool weighs_ = false;        ///< classes have weights
   unsigned char fill_ = 0xff;  ///< of scratch memory before a launch: NaN
 };
 
@@ -428,6 +434,37 @@ TEST_F(TextStep, AcceptsCandidates) {
   expect_accepted(text_instance<fused::ImdbRnn>(kImdbRnn));
   expect_accepted(text_instance<fused::ImdbGru>(kGru));
   expect_accepted(text_instance<fused::ImdbOneWay>(kWide));
+}
+
+/// Classes have weights. A clipped gradient is multiplied by that of its class, with the same norm,
+/// loss and factor as without; the norms of all other tasks are those of the weighted loss.
+TEST_F(TextStep, WeighsClasses) {
+  const TextInstance instances[] = {text_instance<fused::ImdbRnn>(kImdbRnn),
+                                    text_instance<OneWayGru>(kOneWayGru)};
+  for (const TextInstance& t : instances) {
+    use(t);
+    const std::vector<std::uint32_t> order{2, 0, 1};
+    Dataset data = cases::examples_for(t.network, order.size());
+    for (std::size_t e = 0; e < order.size(); ++e)
+      data.labels[e] = static_cast<std::uint8_t>(e % static_cast<std::size_t>(net_.classes));
+    for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
+      const ClipSettings clip{kind, 0.7f, 0.05f};
+      std::vector<std::int64_t> want(d_, 0);
+      for (const std::uint32_t e : order) {
+        weighs_ = false;
+        const Left plain = sum_of(t, data, {e}, {1, 1}, clip);
+        weighs_ = true;
+        const Left alone = sum_of(t, data, {e}, {1, 1}, clip);
+        expect_weighted_sum(alone, plain, class_weight(data.labels[e]));
+        for (std::size_t j = 0; j < d_; ++j) want[j] += alone.sum[j];
+      }
+      EXPECT_EQ(sum_of(t, data, order, {4, 1}, clip).sum, want) << t.network.name;
+      EXPECT_EQ(sum_of(t, data, order, {2, 2}, clip).sum, want) << t.network.name;
+    }
+  }
+  weighs_ = true;
+  expect_norms_logits_and_transforms<fused::ImdbRnn>(kImdbRnn);
+  expect_accepted(instances[0]);
 }
 
 }  // namespace
