@@ -165,6 +165,25 @@ TEST(CudaSteps, FusedModelsTakeTwoLaunches) {
   }
 }
 
+/// Class weights are part of the fused sum.
+TEST(CudaSteps, ClassWeightsTakeNoOtherLaunches) {
+  for (const Case& model : {kCnn, kScatterCnn, kMlp, kImdbRnn}) {
+    const Network net = cases::network_of(model);
+    EngineSettings s;
+    s.recipe = clipped();
+    s.precision = Precision::tf32;
+    s.class_weights.assign(static_cast<std::size_t>(net.classes), 0.5f);
+    DeviceLog log;
+    const auto engine = noting_engine(net, s, zeros_for(net, 6'000), log);
+    log = {};
+    const StepScalars step = cases::still();
+    engine->run(s.recipe, 0, {&step, 1});
+    take_ahead(log.launches);
+    EXPECT_EQ(log.launches, (std::vector<std::string>{"begin", "fused sum", "finish"}))
+        << model.name;
+  }
+}
+
 /// The device moves the norm, so that its steps are as others.
 TEST(CudaSteps, AMovingClippingNormTakesNeitherLaunchesNorWaits) {
   const Network net = cases::network_of(kLogistic);
