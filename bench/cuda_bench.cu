@@ -277,12 +277,8 @@ void batches_ahead(benchmark::State& state, std::size_t examples, std::uint32_t 
       .allocated = epochs.stored()};
   std::uint64_t step = 0;
   for (auto _ : state) {
-    for (const std::uint64_t end = step + steps; step < end;) {
-      const std::size_t at_once = std::min(epochs.prepare(args, step), ahead.steps());
-      const std::size_t now = std::min<std::size_t>(at_once, end - step);
-      ahead.draw(args, step, now);
-      step += now;
-    }
+    for (const std::uint64_t end = step + steps; step < end; ++step)
+      if (!ahead.has(step)) ahead.draw(args, step, end - step, epochs.prepare(args, step));
     (void)word.download();  // waits
   }
   state.SetItemsProcessed(std::int64_t{steps} * state.iterations());

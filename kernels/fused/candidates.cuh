@@ -30,6 +30,30 @@ __device__ __forceinline__ std::int64_t example_number(const FusedSum& a, int e)
                                                      : static_cast<std::uint32_t>(at));
 }
 
+/// Returns whether class weights multiply the clip factors, after clipping. Otherwise they multiply
+/// the gradient of the loss, before the gradient is clipped, normalised or transformed. task: what
+/// the launch computes. transforms: whether gradients are transformed before clipping.
+__device__ __forceinline__ bool weighs_factors(FusedTask task, bool transforms) {
+  return task == FusedTask::clip && !transforms;
+}
+
+/// Weight of an example's class, in the one of the two places where weighs_factors() wants it; 1 in
+/// the other, and in both without class weights.
+struct ClassWeight {
+  float of_loss = 1.0f, of_factors = 1.0f;
+
+  /// label: the example's class. a: arguments of the launch. transforms: whether gradients are
+  /// transformed before clipping.
+  __device__ __forceinline__ ClassWeight(const FusedSum& a, bool transforms, int label) {
+    if (a.class_weights == nullptr) return;
+    const float weight = a.class_weights[label];
+    if (weighs_factors(a.task, transforms))
+      of_factors = weight;
+    else
+      of_loss = weight;
+  }
+};
+
 /// Decides whether the gradient of one example is added to the sum, and returns the decision.
 /// Returns false if the gradient is not finite, if importance sampling does not accept it, if the
 /// example does not exist, or if the task is norms. Writes to `factors` the factor by which each

@@ -414,13 +414,6 @@ __device__ __forceinline__ std::uint32_t truth_of(const FusedSum& a, std::int64_
   return a.targets != nullptr ? ScalarLanes::bits(a.targets[number]) : a.labels[number];
 }
 
-/// Returns whether class weights multiply the clip factors, after clipping. Otherwise they multiply
-/// the gradient of the loss, before the gradient is clipped, normalised or transformed. task: what
-/// the launch computes. transforms: whether gradients are transformed before clipping.
-__device__ __forceinline__ bool weighs_factors(FusedTask task, bool transforms) {
-  return task == FusedTask::clip && !transforms;
-}
-
 /// Returns the sum of squares of a row's first `width` numbers. All lanes of a warp call it.
 __device__ __forceinline__ float row_square(const float* row, int width) {
   float square = 0.0f;

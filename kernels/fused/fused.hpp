@@ -82,7 +82,7 @@ struct FusedSum {
   const std::uint8_t* labels;     ///< [data set]
   const float* targets;           ///< [data set], or null; for dense_rows.cuh
   float huber;                    ///< threshold h of Loss::huber
-  const float* class_weights;     ///< [classes], or null: all are 1; for dense_rows.cuh
+  const float* class_weights;     ///< [classes], each in 0..1, or null: all are 1
   float scale;                    ///< a feature is scale * byte + shift
   float shift;
   const float* parameters;  ///< [d], flat in PyTorch's order
@@ -140,9 +140,8 @@ inline void validate(const FusedSum& a) {
   expect(a.labels && a.parameters, "fused: expected pointers");
   expect(a.task == FusedTask::forward || has_target(a.loss) == (a.targets != nullptr),
          "fused: expected targets with a loss that has a target only");
-  expect((a.targets == nullptr || (d.layers > 0 && d.last().out == 1)) &&
-             (a.class_weights == nullptr || d.layers > 0),
-         "fused: expected targets with one output, and class weights without convolutions");
+  expect(a.targets == nullptr || (d.layers > 0 && d.last().out == 1),
+         "fused: expected targets with one output");
   expect((a.losses == nullptr) == (a.squared_norms == nullptr) &&
              (a.losses == nullptr) == (a.factors == nullptr),
          "fused: expected all of the per-example results or none");

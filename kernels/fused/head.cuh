@@ -18,6 +18,22 @@ __device__ __forceinline__ T warp_max(T v) {
   return v;
 }
 
+/// Computes softmax cross-entropy for logits of which each lane of a warp has one. Returns the
+/// gradient of the lane's logit. has_logit: whether this lane has one. loss: written, unless null.
+__device__ __forceinline__ float cross_entropy(float logit, bool has_logit, int label,
+                                               float* loss) {
+  const int lane = thread_number() % kWarp;
+  const float top = warp_max(logit);
+  const float power = has_logit ? exp_of(logit - top) : 0.0f;
+  const float total = warp_sum(power);
+  const float others = warp_sum(lane == label ? 0.0f : power);  // softmax - 1 without cancellation
+  if (loss != nullptr) {
+    const float at_label = __shfl_sync(kFullWarp, logit, label) - top;
+    if (lane == 0) *loss = logf(total) - at_label;
+  }
+  return has_logit ? (lane == label ? -others : power) / total : 0.0f;
+}
+
 /// Computes, for example e of the group (the examples that the block processes at once), the
 /// activation of the hidden layer, the logits and the loss (cross-entropy). If `logits` is not
 /// null, only writes the logits to it. Otherwise also computes the gradients of the logits and of
@@ -60,15 +76,10 @@ __device__ __forceinline__ void finish_example(const FusedSum& a, Space<P>& s, i
     if (has_logit) logits[lane] = z;
     return;
   }
-  const float top = warp_max(z);
-  const float power = has_logit ? exp_of(z - top) : 0.0f;
-  const float total = warp_sum(power);
-  const float others = warp_sum(lane == label ? 0.0f : power);  // softmax - 1 without cancellation
-  float d = has_logit ? (lane == label ? -others : power) / total : 0.0f;
-  if (a.losses != nullptr) {
-    const float at_label = __shfl_sync(kFullWarp, z, label) - top;
-    if (lane == 0) vector[v.loss] = logf(total) - at_label;
-  }
+  const ClassWeight weight(a, P::kTransforms, label);
+  if (lane == 0) vector[v.weight] = weight.of_factors;
+  float d = cross_entropy(z, has_logit, label, a.losses != nullptr ? vector + v.loss : nullptr) *
+            weight.of_loss;
   const u32 exponent = ScalarLanes::bits(warp_max(magnitude(d))) >> 23;
   const u32 field = exponent < 102 ? 157 : 259 - exponent;
   d *= ScalarLanes::from_bits(field << 23);

@@ -505,6 +505,7 @@ struct VectorOffsets {
   int bias = 0;  ///< gradients of the convolutions' biases, one convolution after the other
   int gradient_hidden = 0, gradient = 0, hidden = 0;
   int inverse = 0;  ///< 1 / (power of two that the gradients are scaled by)
+  int weight = 0;   ///< class weight by which clip factors are multiplied
   /// Offset of four squared norms: of the inputs of the hidden layer, of the gradient of its
   /// outputs, of the inputs of the last layer, and of the gradient of its outputs.
   int squares = 0;
@@ -578,7 +579,8 @@ struct Plan {
     v.gradient_hidden = take(kDense.hidden);
     v.gradient = take(kDense.outputs);
     v.hidden = take(kDense.hidden);
-    v.inverse = take(1);
+    v.inverse = take(2);
+    v.weight = v.inverse + 1;
     v.squares = take(4);
     v.loss = take(1);
     v.size = at;

@@ -5,22 +5,6 @@
 
 namespace cudp::fused::inline CUDP_SIMT {
 
-/// Computes softmax cross-entropy for logits of which each lane of a warp has one. Returns the
-/// gradient of the lane's logit. has_logit: whether this lane has one. loss: written, unless null.
-__device__ __forceinline__ float cross_entropy(float logit, bool has_logit, int label,
-                                               float* loss) {
-  const int lane = thread_number() % kWarp;
-  const float top = warp_max(logit);
-  const float power = has_logit ? exp_of(logit - top) : 0.0f;
-  const float total = warp_sum(power);
-  const float others = warp_sum(lane == label ? 0.0f : power);  // softmax - 1 without cancellation
-  if (loss != nullptr) {
-    const float at_label = __shfl_sync(kFullWarp, logit, label) - top;
-    if (lane == 0) *loss = logf(total) - at_label;
-  }
-  return has_logit ? (lane == label ? -others : power) / total : 0.0f;
-}
-
 /// Computes the layers after the recurrent one for text e, forward and backward. Scales the
 /// gradient of its states by a power of two, chosen per text so that the largest number of that
 /// gradient is in [1, 2). The gradients that are computed from it then fit into fp16. P: the
@@ -63,8 +47,11 @@ __device__ __forceinline__ void finish_text(const FusedSum& a, TextSpace<P>& s, 
       a.logits[static_cast<std::int64_t>(t.group.at(e)) * P::kOutputs + lane] = z;
     return;
   }
+  const ClassWeight weight(a, P::kTransforms, label);
+  if (lane == 0) text[v.weight] = weight.of_factors;
   const float d = cross_entropy(has_logit ? z : -INFINITY, has_logit, label,
-                                a.losses != nullptr ? text + v.loss : nullptr);
+                                a.losses != nullptr ? text + v.loss : nullptr) *
+                  weight.of_loss;
   if (has_logit) text[v.gradient + lane] = d;
   float d_head = 0.0f;
   CUDP_UNROLL for (int n = 0; n < P::kOutputs; ++n) {

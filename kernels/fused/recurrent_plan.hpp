@@ -60,6 +60,7 @@ struct TextOffsets {
   /// Offset of 1 / s. The text's gradients of the recurrent and of the words' layer are multiplied
   /// by s, a power of two, so that fp16 can represent them.
   int inverse = 0;
+  int weight = 0;  ///< class weight by which clip factors are multiplied
   int loss = 0;
   int size = 0;
 };
@@ -183,7 +184,8 @@ struct TextPlan {
     p.head = take(kHead);
     p.gradient_head = take(kHead);
     p.gradient = take(kOutputs);
-    p.inverse = take(1);
+    p.inverse = take(2);
+    p.weight = p.inverse + 1;
     p.loss = take(1);
     p.size = at;
     return p;

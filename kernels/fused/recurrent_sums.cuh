@@ -270,20 +270,14 @@ struct TextSums {
       CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) { factors[n] = factor; }
       adds = adds && factor > 0.0f;
     }
-    if (is_first && a.losses != nullptr && group.has(e)) {
-      const int at = group.at(e);
-      a.losses[at] = text[P::kText.loss];
-      CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) {
-        a.squared_norms[P::kLayers * at + n] = squares[n];
-        a.factors[P::kLayers * at + n] = factors[n];
-      }
-    }
+    if (is_first && group.has(e))
+      report_example(a, group.at(e), text[P::kText.loss], P::kLayers, squares, factors);
     if (!adds) return;
     ++added;
+    const float unit = a.sum_scale->inverse_grid * text[P::kText.weight];
     float scale[P::kLayers];
     CUDP_UNROLL for (int n = 0; n < P::kLayers; ++n) {
-      scale[n] =
-          factors[n] * a.sum_scale->inverse_grid * (n < 2 && !P::kTransforms ? inverse : 1.0f);
+      scale[n] = factors[n] * unit * (n < 2 && !P::kTransforms ? inverse : 1.0f);
     }
     for_each_number([&](int k, int layer, int) {
       float by = scale[0];

@@ -261,8 +261,8 @@ struct Sums {
     if (!first_lane) return;
     s.adds[e] = adds ? 1 : 0;
     const float* const vector = plane_of<float>(s, P::layout().vector, e);
-    const float unit =
-        a.sum_scale->inverse_grid * (P::kTransforms ? 1.0f : vector[P::kVector.inverse]);
+    const float unit = a.sum_scale->inverse_grid * vector[P::kVector.weight] *
+                       (P::kTransforms ? 1.0f : vector[P::kVector.inverse]);
     CUDP_UNROLL for (int layer = 0; layer < P::kLayers; ++layer) {
       s.scale[e][layer] = factors[layer] * unit;
     }
@@ -271,10 +271,10 @@ struct Sums {
   }
 
   // An example adds the numbers of its gradient, times s.scale[e][layer], rounded to integers.
-  // s.scale is the layer's clip factor, divided by the grid and by the power of two that scales the
-  // example's gradients. The numbers are finite, and the norm was computed from them. So no product
-  // exceeds the clipping norm, which is at most 2^21 grid steps. store() subtracts the constant
-  // that biased_product() adds.
+  // s.scale is the layer's clip factor times the class weight, which is at most 1, divided by the
+  // grid and by the power of two that scales the example's gradients. The numbers are finite, and
+  // the norm was computed from them. So no product exceeds the clipping norm, which is at most 2^21
+  // grid steps. store() subtracts the constant that biased_product() adds.
 
   template <int i>
   __device__ __forceinline__ void add_units(const FusedSum& a, Space<P>& s) {

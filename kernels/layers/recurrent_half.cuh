@@ -79,9 +79,14 @@ struct HalfBlock : RecurrentTexts {
     length = reinterpret_cast<std::int32_t*>(back ? total : total + a.hidden * examples);
   }
 
-  /// Clears shared memory and loads the texts' lengths. Returns the largest length.
-  __device__ __forceinline__ int begin() {
-    return RecurrentTexts::begin(reinterpret_cast<float*>(steps[0]), a.plan.examples);
+  /// Clears shared memory, and loads the texts' lengths and the weights that are resident. Returns
+  /// the largest length.
+  __device__ __forceinline__ int begin(Weights (&own)[kSlices]) {
+    const int longest = RecurrentTexts::begin(reinterpret_cast<float*>(steps[0]), a.plan.examples);
+    if constexpr (resident) CUDP_UNROLL for (int m = 0; m < kSlices; ++m) {
+        load(first_unit, m, own[m]);
+      }
+    return longest;
   }
 
   // The lane's i-th cell (0 or 1) in a tile of eight texts and eight units. Forward it has one unit
@@ -199,11 +204,8 @@ __global__ void __launch_bounds__(kHalfThreads<resident>, 1)
   using Block = HalfBlock<Cell, false, resident>;
   Block b(a, shared);
   const int hidden = a.hidden;
-  const int longest = b.begin();
   typename Block::Weights own[Block::kSlices];
-  if constexpr (resident) CUDP_UNROLL for (int m = 0; m < Block::kSlices; ++m) {
-      b.load(b.first_unit, m, own[m]);
-    }
+  const int longest = b.begin(own);
   float bias[Cell::kGates], state_bias[Cell::kGates];
   const auto load_biases = [&](int j) {
     CUDP_UNROLL for (int gate = 0; gate < Cell::kGates; ++gate) {
@@ -300,11 +302,8 @@ __global__ void __launch_bounds__(kHalfThreads<resident>, 1)
   using Block = HalfBlock<Cell, true, resident>;
   Block b(a, shared);
   const int hidden = a.hidden;
-  const int longest = b.begin();
   typename Block::Weights own[Block::kSlices];
-  if constexpr (resident) CUDP_UNROLL for (int m = 0; m < Block::kSlices; ++m) {
-      b.load(b.first_unit, m, own[m]);
-    }
+  const int longest = b.begin(own);
   u32 exponent[Block::kTiles];
   CUDP_UNROLL for (int n = 0; n < Block::kTiles; ++n) {
     const int e = b.text(n, 0);

@@ -81,6 +81,32 @@ class CudaKernel : public testing::Test {
   Batch batch(int first, int capacity, unsigned count) {
     return {device(std::vector<std::uint32_t>{count}), first, capacity};
   }
+  /// Weight of a class in tests of class weights, as a kernel gets it.
+  static float class_weight(int label) {
+    static constexpr float kWeights[] = {0.3f, 1.0f, 0.0f, 0.7f, 0.55f};
+    return kWeights[label % 5];
+  }
+  const float* class_weights(int classes) {
+    std::vector<float> weights;
+    for (int k = 0; k < classes; ++k) weights.push_back(class_weight(k));
+    return device(weights);
+  }
+  /// What an example leaves with a class weight is, but for its sum, what it leaves without.
+  template <class Left>
+  static void expect_weighted_sum(const Left& weighted, const Left& plain, double weight) {
+    double farthest = 0.0, largest = 0.0;
+    for (std::size_t j = 0; j < plain.sum.size(); ++j) {
+      const auto of_plain = static_cast<double>(plain.sum[j]);
+      farthest =
+          std::fmax(farthest, std::abs(static_cast<double>(weighted.sum[j]) - weight * of_plain));
+      largest = std::fmax(largest, std::abs(of_plain));
+    }
+    EXPECT_LE(farthest, 1.01) << "weight " << weight;
+    EXPECT_GT(largest, 100.0);
+    EXPECT_EQ(weighted.squared_norms, plain.squared_norms);
+    EXPECT_EQ(weighted.losses, plain.losses);
+    EXPECT_EQ(weighted.factors, plain.factors);
+  }
 
  private:
   TestGpu& gpu() {  // made late: without a device every test is skipped before it

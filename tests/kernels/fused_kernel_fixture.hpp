@@ -152,6 +152,34 @@ class TensorStep : public FusedNetworkTest {
         }
   }
 
+  /// Classes have weights. A clipped gradient is multiplied by that of its class, with the same
+  /// norm, loss and factor as without; the norms of all other tasks are those of the weighted loss.
+  void expect_weighted(const SameBits& all) {
+    use(all[0]);
+    const std::vector<std::uint32_t> order{2, 0, 1};
+    Dataset data = features(all[0], order.size());
+    for (std::size_t e = 0; e < order.size(); ++e)
+      data.labels[e] = static_cast<std::uint8_t>(e % static_cast<std::size_t>(net_.classes));
+    for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
+      const ClipSettings clip{kind, 0.7f, 0.05f};
+      std::vector<std::int64_t> want(d_, 0);
+      for (const std::uint32_t e : order) {
+        weighs_ = false;
+        const Left plain = sum_of(all[0], data, {e}, 1, clip);
+        weighs_ = true;
+        const Left alone = sum_of(all[0], data, {e}, 1, clip);
+        expect_weighted_sum(alone, plain, class_weight(data.labels[e]));
+        for (std::size_t j = 0; j < d_; ++j) want[j] += alone.sum[j];
+      }
+      for (const TensorInstance& t : all)
+        EXPECT_EQ(sum_of(t, data, order, 2, clip).sum, want) << t.name;
+    }
+    weighs_ = true;
+    expect_norms_and_logits(all);
+    expect_accepted(all);
+    weighs_ = false;
+  }
+
   /// Norms and logits are near the oracle's, and the same for every E.
   void expect_norms_and_logits(const SameBits& all) {
     use(all[0]);
@@ -209,6 +237,7 @@ class TensorStep : public FusedNetworkTest {
       EXPECT_NEAR(factors[e], factor, 1e-5f * factor) << e;
       for (std::size_t j = 0; j < d_; ++j) want[j] += alone.sum[j];
       if (factor == 0.0f) continue;
+      ASSERT_GT(true_norm, 0.0);
       ++taken;
       const reference::Values gradient = truth(data, e).gradient;
       std::vector<double> got(d_), direction(d_);

@@ -61,5 +61,12 @@ TEST_F(TensorStep, NormsLogitsAndTransformsOfBytes) {
   expect_transformed(cnn_instances<Split::forward, Input::bytes, true>());
 }
 
+TEST_F(TensorStep, WeighsClasses) {
+  using fused::Input, fused::Split;
+  expect_weighted(cnn_instances<Split::forward, Input::bytes>());
+  weighs_ = true;
+  expect_transformed(cnn_instances<Split::forward, Input::bytes, true>());
+}
+
 }  // namespace
 }  // namespace cudp

@@ -73,6 +73,17 @@ TEST_F(FusedLists, TransformGradients) {
   of.operator()<fused::Rows, Split::all, Input::bytes, 2>(kRows);
 }
 
+/// Every E, both precisions, all tasks.
+TEST_F(FusedLists, WeighClasses) {
+  for (const SameBits& all : list_instances()) expect_weighted(all);
+  weighs_ = true;
+  expect_transformed(
+      {tensor_instance<fused::Odd, Split::forward, Input::numbers, 1, true>("one", kOdd),
+       tensor_instance<fused::Odd, Split::forward, Input::numbers, 2, true>("two", kOdd)});
+  expect_transformed(
+      {tensor_instance<fused::Rows, Split::all, Input::bytes, 2, true>("two", kRows)});
+}
+
 /// What a group leaves in memory changes no bit of the next one's results.
 class FusedPlanes : public TensorStep {
  protected:

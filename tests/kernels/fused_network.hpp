@@ -49,6 +49,7 @@ class FusedNetworkTest : public CudaKernel {
     a.scale = data.scale;
     a.shift = data.shift;
     a.labels = device(data.labels);
+    if (weighs_) a.class_weights = class_weights(net_.classes);
     a.parameters = device(theta_);
     int n = 0;
     for (const NetworkLayer& l : net_.layers)
@@ -99,9 +100,13 @@ class FusedNetworkTest : public CudaKernel {
     return left;
   }
 
+  /// Loss and gradient by the oracle. With weighs_, the gradient is that of the weighted loss.
   reference::ExampleGradient truth(const Dataset& data, std::uint32_t example) const {
-    return reference::gradient(net_, reference::Values(theta_.begin(), theta_.end()),
-                               reference::features(data, example), data.labels[example]);
+    auto of = reference::gradient(net_, reference::Values(theta_.begin(), theta_.end()),
+                                  reference::features(data, example), data.labels[example]);
+    if (weighs_)
+      for (double& g : of.gradient) g *= class_weight(data.labels[example]);
+    return of;
   }
   /// The norm of a gradient; 0 if it is not finite.
   double norm_of(const reference::ExampleGradient& e) const {
@@ -144,6 +149,7 @@ class FusedNetworkTest : public CudaKernel {
     }
   }
 
+  bool weighs_ = false;  ///< classes have weights
   Network net_;
   std::vector<float> theta_;
   std::size_t d_ = 0, layers_ = 0;

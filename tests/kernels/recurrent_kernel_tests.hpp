@@ -351,5 +351,36 @@ TEST_F(TextStep, AcceptsCandidates) {
   expect_accepted(text_instance<fused::ImdbOneWay>(kWide));
 }
 
+/// Classes have weights. A clipped gradient is multiplied by that of its class, with the same norm,
+/// loss and factor as without; the norms of all other tasks are those of the weighted loss.
+TEST_F(TextStep, WeighsClasses) {
+  const TextInstance instances[] = {text_instance<fused::ImdbRnn>(kImdbRnn),
+                                    text_instance<OneWayGru>(kOneWayGru)};
+  for (const TextInstance& t : instances) {
+    use(t);
+    const std::vector<std::uint32_t> order{2, 0, 1};
+    Dataset data = cases::examples_for(t.network, order.size());
+    for (std::size_t e = 0; e < order.size(); ++e)
+      data.labels[e] = static_cast<std::uint8_t>(e % static_cast<std::size_t>(net_.classes));
+    for (const Clipping kind : {Clipping::flat, Clipping::per_layer, Clipping::automatic}) {
+      const ClipSettings clip{kind, 0.7f, 0.05f};
+      std::vector<std::int64_t> want(d_, 0);
+      for (const std::uint32_t e : order) {
+        weighs_ = false;
+        const Left plain = sum_of(t, data, {e}, {1, 1}, clip);
+        weighs_ = true;
+        const Left alone = sum_of(t, data, {e}, {1, 1}, clip);
+        expect_weighted_sum(alone, plain, class_weight(data.labels[e]));
+        for (std::size_t j = 0; j < d_; ++j) want[j] += alone.sum[j];
+      }
+      EXPECT_EQ(sum_of(t, data, order, {4, 1}, clip).sum, want) << t.network.name;
+      EXPECT_EQ(sum_of(t, data, order, {2, 2}, clip).sum, want) << t.network.name;
+    }
+  }
+  weighs_ = true;
+  expect_norms_logits_and_transforms<fused::ImdbRnn>(kImdbRnn);
+  expect_accepted(instances[0]);
+}
+
 }  // namespace
 }  // namespace cudp

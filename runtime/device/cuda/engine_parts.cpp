@@ -13,22 +13,12 @@ namespace cudp::cuda::inline CUDP_SIMT {
 
 namespace {
 
-/// Returns the fused kernels (whole network in one launch) that can train the network with these
-/// settings. limits: limits of the device. transforms: whether gradients are transformed before
-/// clipping.
-std::vector<FusedKernel> fused_kernels(const Network& network, const DeviceLimits& limits,
-                                       const EngineSettings& settings, bool transforms) {
-  auto kernels = fused_kernels_for(network, limits, settings.precision, transforms);
-  if (!settings.class_weights.empty())
-    std::erase_if(kernels, [](const FusedKernel& k) { return !k.weighs_classes(); });
-  return kernels;
-}
-
 LayoutChoices choices_for(const Gpu& gpu, const Network& network, const EngineSettings& settings,
                           std::int64_t large_dense, bool may_be_fused) {
   const bool transforms = DeviceModelState::transforms(settings.recipe);
-  const bool is_fused = settings.evaluate_with == EvaluateWith::ours &&
-                        !fused_kernels(network, gpu.limits(), settings, transforms).empty();
+  const bool is_fused =
+      settings.evaluate_with == EvaluateWith::ours &&
+      !fused_kernels_for(network, gpu.limits(), settings.precision, transforms).empty();
   const auto by_layers = [&] {
     return is_fused ? Precision::fp32
                     : device_precision(network, gpu.limits(), settings.precision, transforms);
@@ -58,9 +48,9 @@ EngineParts::EngineParts(Gpu device, const Network& of, const EngineSettings& gi
   check_class_weights(network, settings);
   tally.clear();
   const DeviceLimits limits = gpu.limits();
-  const auto kernels = fused_kernels(network, limits, settings, false);
+  const auto kernels = fused_kernels_for(network, limits, settings.precision);
   auto transformed = DeviceModelState::transforms(settings.recipe)
-                         ? fused_kernels(network, limits, settings, true)
+                         ? fused_kernels_for(network, limits, settings.precision, true)
                          : std::vector<FusedKernel>{};
   if (kernels.empty() || !may_be_fused || settings.evaluate_with != EvaluateWith::ours) return;
   fused.emplace(gpu, network, kernels, std::move(transformed), settings.micro_batch,

@@ -41,7 +41,6 @@ struct FusedKernel {
   int places = 0;            ///< T, maximum number of words of a text; 0 for other networks
   std::int64_t scratch = 0;  ///< bytes in device memory for each block
 
-  bool weighs_classes() const { return dense.tile > 0; }
   bool has_tensor_cores() const { return packing.places != nullptr || places > 0; }
   /// Returns the number of consecutive examples that are assigned to one thread block before the
   /// next block gets its examples.

@@ -75,6 +75,13 @@ void RecordedSteps::prepare_ahead(const StepRecipe& recipe) {
   ahead_.emplace(p_.gpu, examples, list_size);
 }
 
+bool RecordedSteps::draw_ahead(const Draw& draw, std::uint64_t step, std::size_t wanted) {
+  if (ahead_ && ahead_->has(step)) return false;
+  const std::size_t prepared = sum_.prepare_draw(draw, step);
+  if (ahead_) ahead_->draw(sum_.sample_args(draw), step, wanted, prepared);
+  return true;
+}
+
 std::vector<Gpu::Recording> RecordedSteps::record_for_rows(
     const StepRecipe& recipe, const std::function<void(const StepRows&)>& work) {
   std::vector<StepRows> places;
@@ -141,25 +148,13 @@ void RecordedSteps::run_alone(const StepRecipe& recipe, const StepCursor& cursor
                               std::span<ListedStep> steps) {
   record(recipe);
   p_.position.start(cursor, steps);
-  // The batches of steps drawn_from .. drawn_to - 1 are drawn ahead, or may be drawn by the steps.
-  std::size_t drawn_from = 0;
-  std::size_t drawn_to = 0;
   std::size_t parts = kPartsAtOnce;  // number of parts of streamed rows submitted at once
   for (std::size_t done = 0;;) {
     bool is_started = false;  // whether the step before has started step `done`
     for (std::size_t i = 0; p_.streamed && i < parts && done < steps.size(); ++i)
       done += replay_streamed(recipe, cursor.first + done, steps.size() - done);
     for (; !p_.streamed && done < steps.size(); ++done) {
-      if (done < drawn_from || done >= drawn_to) {
-        const std::size_t prepared = sum_.prepare_draw(recipe.draw, cursor.first + done);
-        drawn_from = done;
-        drawn_to = done + std::min(steps.size() - done, prepared);
-        if (ahead_) {
-          drawn_to = std::min(drawn_to, drawn_from + ahead_->steps());
-          ahead_->draw(sum_.sample_args(recipe.draw), cursor.first + done, drawn_to - drawn_from);
-        }
-        is_started = false;
-      }
+      if (draw_ahead(recipe.draw, cursor.first + done, steps.size() - done)) is_started = false;
       if (!is_started) replay_start(0);
       is_started = true;
       p_.gpu.replay(recorded_->recordings[0]);

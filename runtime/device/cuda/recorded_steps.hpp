@@ -93,6 +93,11 @@ class RecordedSteps {
   /// earlier steps, and if rows are streamed from the host; ahead_ is then left empty. recipe:
   /// recipe of the steps.
   void prepare_ahead(const StepRecipe& recipe);
+  /// Call before a graph of step number `step` is replayed: draws its batch and those of the steps
+  /// after it, or prepares what the step itself needs to draw its batch. Does nothing and returns
+  /// false if the batch has been drawn already, by this or an earlier call of run(). wanted: number
+  /// of steps that will be replayed, from `step` on.
+  bool draw_ahead(const Draw& draw, std::uint64_t step, std::size_t wanted);
   /// Records a step as CUDA graphs, unless there are graphs already for a recipe of the same kind
   /// that can process the largest batch seen so far.
   void record(const StepRecipe& recipe);
@@ -109,7 +114,7 @@ class RecordedSteps {
   StepSum& sum_;
   std::int64_t capacity_ = 0;  // smallest capacity that the batches seen so far require [examples]
   std::optional<DrawnAhead>
-      ahead_;  // batches of several steps, drawn at once; recorded_ reads them
+      ahead_;  // batches of several steps, drawn at once and kept over runs; recorded_ reads them
   std::optional<Recorded> recorded_;
   std::optional<Joined> joined_;
   RankedSum ranked_;  // used with several ranks

@@ -122,17 +122,24 @@ class DrawnAhead {
     return std::min(kMaxSteps, memory / of_a_step);
   }
 
-  std::size_t steps() const { return steps_; }
   BatchesAhead batches() const {
     return {.range = range_.get(),
             .counts = count_.get(),
             .examples = drawn_.get(),
             .list_size = static_cast<std::uint32_t>(list_size_)};
   }
-  /// Draws the batches of steps first, first + 1, ..., `steps` of them, at most steps(). Overwrites
-  /// the batches that were drawn before. With random allocation, requires that AllocatedEpochs has
-  /// the epochs of the steps. args: arguments for drawing the batch of a single step.
-  void draw(SampleArgs args, std::uint64_t first, std::size_t steps) {
+  /// Returns whether the batch of step number `step` has been drawn and not been overwritten.
+  bool has(std::uint64_t step) const { return drawn_steps_.has(step); }
+  /// Draws the batches of steps first, first + 1, ...: of `wanted` steps, or of fewer if memory is
+  /// for fewer. If they continue the steps that were drawn before, the run is likely to go on: then
+  /// draws at least twice as many as before. Overwrites the batches that were drawn before. args:
+  /// arguments for drawing the batch of a single step. max_steps: largest number of steps to draw;
+  /// with random allocation, those whose epochs AllocatedEpochs has.
+  void draw(SampleArgs args, std::uint64_t first, std::size_t wanted, std::size_t max_steps) {
+    const StepRange before = drawn_steps_;
+    const std::uint64_t more = before.end == first ? 2 * (before.end - before.first) : 0;
+    const std::size_t steps = std::min({std::max<std::size_t>(wanted, more), max_steps, steps_});
+    drawn_steps_ = {first, first + steps};
     args.stream.step = first;
     args.drawn = drawn_.get();
     draw_examples(gpu_, args,
@@ -155,6 +162,7 @@ class DrawnAhead {
   Buffer<std::uint32_t> count_;
   Buffer<std::uint32_t> drawn_;
   Buffer<StepRange> range_;
+  StepRange drawn_steps_;  // the same as range_, on the host
 };
 
 }  // namespace cudp::cuda::inline CUDP_SIMT

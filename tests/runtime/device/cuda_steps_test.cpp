@@ -165,6 +165,25 @@ TEST(CudaSteps, FusedModelsTakeTwoLaunches) {
   }
 }
 
+/// Class weights are part of the fused sum.
+TEST(CudaSteps, ClassWeightsTakeNoOtherLaunches) {
+  for (const Case& model : {kCnn, kScatterCnn, kMlp, kImdbRnn}) {
+    const Network net = cases::network_of(model);
+    EngineSettings s;
+    s.recipe = clipped();
+    s.precision = Precision::tf32;
+    s.class_weights.assign(static_cast<std::size_t>(net.classes), 0.5f);
+    DeviceLog log;
+    const auto engine = noting_engine(net, s, zeros_for(net, 6'000), log);
+    log = {};
+    const StepScalars step = cases::still();
+    engine->run(s.recipe, 0, {&step, 1});
+    take_ahead(log.launches);
+    EXPECT_EQ(log.launches, (std::vector<std::string>{"begin", "fused sum", "finish"}))
+        << model.name;
+  }
+}
+
 /// The device moves the norm, so that its steps are as others.
 TEST(CudaSteps, AMovingClippingNormTakesNeitherLaunchesNorWaits) {
   const Network net = cases::network_of(kLogistic);
@@ -181,7 +200,7 @@ TEST(CudaSteps, AMovingClippingNormTakesNeitherLaunchesNorWaits) {
     EXPECT_NE(check_followed(engine->run_following(s.recipe, 0, given, rule, clip, noise), rule,
                              clip, given),
               clip);
-  EXPECT_EQ(take_ahead(log.launches), 2u * 2);
+  EXPECT_EQ(take_ahead(log.launches), 2u) << "the second run is of the same steps";
   EXPECT_EQ(std::erase(log.launches, "begin"), 2u);
   EXPECT_EQ(log.launches.size(), 2u * 10);
   EXPECT_EQ(log.waits, 2);
@@ -600,8 +619,8 @@ TEST_F(UndecidedPairs, LeaveTheStepsBehindThemToBeTakenAnew) {
   EXPECT_GT(stalls, 0u);
 }
 
-/// As many batches are drawn at once as there is memory for; a run that was stopped and one that is
-/// resumed draw them again. Steps are the same.
+/// As many batches are drawn at once as there is memory for, twice as many as before if runs follow
+/// each other. A run whose batches are not there draws them again. Steps are the same.
 TEST_F(UndecidedPairs, BatchesDrawnAheadAreThoseOfSingleSteps) {
   constexpr std::size_t kSteps = 7;
   StepRecipe r{.draw = Poisson{std::uint64_t{1} << 28}};
@@ -611,13 +630,13 @@ TEST_F(UndecidedPairs, BatchesDrawnAheadAreThoseOfSingleSteps) {
   Dataset data = cases::examples_for(kModel, 300);
   data.first = 512;
   struct Way {
-    std::size_t memory, steps_of_a_run, pairs_of_launches;  // without stalls
+    std::size_t memory, steps_of_a_run, pairs_of_launches, begins;  // without stalls
   };
-  const Way ways[] = {{std::size_t{4} << 30, kSteps, 1},    // all of them at once
-                      {std::size_t{3} << 19, kSteps, 3},    // three
-                      {std::size_t{900} << 10, kSteps, 0},  // none ahead
-                      {std::size_t{4} << 30, 1, kSteps},
-                      {std::size_t{3} << 19, 4, 3}};
+  const Way ways[] = {{std::size_t{4} << 30, kSteps, 1, 1},    // all of them at once
+                      {std::size_t{3} << 19, kSteps, 3, 3},    // three
+                      {std::size_t{900} << 10, kSteps, 0, 0},  // none ahead
+                      {std::size_t{4} << 30, 1, 3, kSteps},    // 1, 2 and 4
+                      {std::size_t{3} << 19, 4, 3, 4}};
   std::vector<TrainState> states;
   std::vector<Diagnostics> seen;
   for (const float noise : {0.0f, 0x1p19f})
@@ -640,7 +659,7 @@ TEST_F(UndecidedPairs, BatchesDrawnAheadAreThoseOfSingleSteps) {
         EXPECT_GE(std::ranges::count(log.launches, "finish pairs"), 1);
       EXPECT_EQ(std::ranges::count(log.launches, "flags") > 0, way.pairs_of_launches == 0);
       const auto begins = static_cast<std::size_t>(std::ranges::count(log.launches, "begin"));
-      EXPECT_TRUE(noise != 0.0f || begins == pairs) << "the step before starts the others";
+      EXPECT_TRUE(noise != 0.0f || begins == way.begins) << "the step before starts the others";
       states.push_back(engine->state());
       seen.push_back(engine->diagnostics());
       const std::size_t same = states.size() <= std::size(ways) ? 0 : std::size(ways);
@@ -651,6 +670,39 @@ TEST_F(UndecidedPairs, BatchesDrawnAheadAreThoseOfSingleSteps) {
       EXPECT_EQ(seen.back().examples, drawn);
       EXPECT_EQ(seen.back().norm_units, seen[same].norm_units);
     }
+}
+
+/// Batches that are kept are those of the training set, and of the steps, that are there: after
+/// steps that were left out, steps that are taken once more, and another training set.
+TEST_F(UndecidedPairs, KeptBatchesAreThoseOfTheirSteps) {
+  const StepRecipe r{.draw = Poisson{std::uint64_t{1} << 30}};
+  const Dataset sets[] = {cases::examples_for(kModel, 300), cases::examples_for(kModel, 200)};
+  struct Run {
+    std::size_t set;
+    std::uint64_t first;
+    std::size_t steps;
+    std::ptrdiff_t draws;
+  };
+  // Drawn: 0..2, 3..8 of the first set; 4, 20 and 21..22 of the second.
+  const Run runs[] = {{0, 0, 3, 1}, {0, 3, 1, 1},  {0, 6, 3, 0},  {0, 4, 2, 0},
+                      {1, 4, 1, 1}, {1, 20, 1, 1}, {1, 21, 1, 1}, {1, 22, 1, 0}};
+  DeviceLog log;
+  const auto engine = device_engine(net_, settings_of(r), {.log = &log});
+  const StepScalars scalars = cases::still(0.25f);
+  for (const Run& run : runs) {
+    SCOPED_TRACE(testing::Message() << "set " << run.set << ", step " << run.first);
+    const auto trained = [&](Engine& of, bool loads) {
+      if (loads) of.load(sets[run.set]);
+      of.set_state(start_of(net_, r));
+      log = {};
+      of.run(r, run.first, std::vector<StepScalars>(run.steps, scalars));
+      return of.state().parameters;
+    };
+    const bool is_first = &run == runs || run.set != (&run - 1)->set;
+    const std::vector<float> got = trained(*engine, is_first);
+    EXPECT_EQ(std::ranges::count(log.launches, "flags ahead"), run.draws);
+    EXPECT_EQ(got, trained(*device_engine(net_, settings_of(r), {}), true));
+  }
 }
 
 /// Batches of one or more epochs are drawn together, and one launch allocates the examples of as
@@ -665,14 +717,14 @@ TEST_F(UndecidedPairs, AllocatedBatchesDrawnAheadAreThoseOfSingleSteps) {
   data.first = 512;
   struct Way {
     std::size_t memory, steps_of_a_run;
-    std::ptrdiff_t draws, epochs;
+    std::ptrdiff_t draws, begins, epochs;
   };
   // Steps 6 to 14 are of epochs 1, 2 and 3. Two epochs, of 512 examples, take 4 KB of memory, a
   // batch ahead 0.9 KB.
-  const Way ways[] = {{std::size_t{4} << 30, kSteps, 1, 1},
-                      {std::size_t{4} << 20, kSteps, 3, 2},
-                      {std::size_t{900} << 10, kSteps, 0, 3},
-                      {std::size_t{4} << 30, 1, 9, 1}};
+  const Way ways[] = {{std::size_t{4} << 30, kSteps, 1, 1, 1},
+                      {std::size_t{4} << 20, kSteps, 3, 3, 2},
+                      {std::size_t{900} << 10, kSteps, 0, 0, 3},
+                      {std::size_t{4} << 30, 1, 4, 9, 1}};
   std::vector<TrainState> states;
   const auto cpu = make_cpu_engine(net_, s);
   cpu->load(data);
@@ -689,7 +741,7 @@ TEST_F(UndecidedPairs, AllocatedBatchesDrawnAheadAreThoseOfSingleSteps) {
       engine->run(r, 6 + at,
                   std::vector<StepScalars>(std::min(way.steps_of_a_run, kSteps - at), scalars));
     EXPECT_EQ(std::ranges::count(log.launches, "flags ahead"), way.draws);
-    EXPECT_EQ(std::ranges::count(log.launches, "begin"), way.draws);
+    EXPECT_EQ(std::ranges::count(log.launches, "begin"), way.begins);
     EXPECT_EQ(std::ranges::count(log.launches, "allocate"), way.epochs);
     states.push_back(engine->state());
     EXPECT_EQ(states.back().parameters, states[0].parameters);

@@ -253,6 +253,33 @@ TEST(TensorEnginePatches, AnExampleAloneIsTheSame) {
   }
 }
 
+/// Input of a convolution that BLAS has written, so that nothing has rounded it.
+constexpr const char* kAfterBlas = R"(name = "after_blas"
+loss = "cross_entropy"
+layers = [
+  { type = "dense", name = "a", out = 32 },
+  { type = "conv2d", name = "b", out = 20, kernel = 3, pad = 2 },
+  { type = "tanh" },
+  { type = "dense", name = "c", out = "outputs" },
+])";
+
+/// Patches are rounded as they are read, so what wrote them need not round.
+TEST(TensorEnginePatches, NeedNoRoundedInput) {
+  const Case c{"after_blas", kAfterBlas, {40, 1, 1}, 4};
+  const Network net = cases::network_of(c);
+  const cuda::CudaLayout layout =
+      cuda::build_layout(net, {.precision = Precision::tf32,
+                               .large_dense = 1,
+                               .limits = {.multiprocessors = 3, .shared_bytes = kShared}});
+  const auto& convolution = dynamic_cast<const cuda::ProductLayer&>(*layout.layers[2]);
+  EXPECT_EQ(layout.edges[1].value_as, Precision::fp32);
+  EXPECT_GT(convolution.gradient_plan().patch.lines, 0);
+  EXPECT_EQ(layout.storage.patched_products.size(), 1u) << "forward; back there is one pixel";
+  const double error = expect_near_the_oracle(net, cases::examples_for(c, 5),
+                                              cases::weights_for(net), kTf32Tolerance, 1);
+  EXPECT_GT(error, kLeastError) << "was it fp16?";
+}
+
 /// What one example adds, measured in double: clipped whole, by layer, and as adaclip transforms
 /// it.
 TEST(TensorEngineSum, NoExampleAddsMoreThanTheClippingNorm) {

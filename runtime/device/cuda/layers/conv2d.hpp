@@ -242,7 +242,6 @@ class CudaConv2d final : public ProductLayer {
     const Planes& x = in().value;
     const Planes& dy = out().gradient;
     if (conv_.kernel != 3 || x.channels < kMinPatchChannels) return;
-    if (in().value_as != Precision::tf32 || out().gradient_as != Precision::tf32) return;
     constexpr std::size_t kStatic = 1024;  // static shared memory of the kernels [bytes]
     const std::size_t shared = patch_shared_bytes(limits) - kStatic;
     const int corner = x.border - conv_.pad;
