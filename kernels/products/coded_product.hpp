@@ -22,6 +22,9 @@ struct CodedProduct {
   std::int64_t out_stride;
   int count;
   int columns;
+  /// Whether the layer has one output. The columns after the first are then padding, whose weights
+  /// and bias are 0, and their results are set to 0.
+  bool has_one_output = false;
 };
 
 /// Sum of a dense layer's clipped gradients over examples in the compact form of CodedRows (numeric

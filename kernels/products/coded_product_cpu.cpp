@@ -211,9 +211,36 @@ CUDP_INLINE void for_each_tile(int columns, With with) {
   }
 }
 
+/// Computes the output of a layer that has one: adds the same summands in the same order as
+/// product_tile().
+template <class Code>
+void product_of_one(const CodedProduct& a, const CodedRow<Code>& of) {
+  const int columns = a.columns;
+  for (int e = 0; e < a.count; ++e) {
+    const std::uint8_t* const row = of.row(a.examples[e]);
+    float sum = a.bias[0];
+    int next = 0;
+    const auto add_numbers = [&](std::int64_t before) {
+      for (; next < of.numbers && of.number_feature[next] < before; ++next)
+        sum += of.number(row, next) * a.weights[std::int64_t{of.number_feature[next]} * columns];
+    };
+    for (int k = 0; k < of.codes; ++k) {
+      const std::int64_t code = of.code(row, k);
+      if (code == a.rows.features) continue;
+      add_numbers(code);
+      sum += a.weights[code * columns];
+    }
+    add_numbers(a.rows.features);
+    float* const out = a.out + e * a.out_stride;
+    for (int n = 0; n < columns; n += kLanes) store(out + n, Vec{});
+    out[0] = sum;
+  }
+}
+
 template <class Code>
 void product(CodedProduct a) {
   const CodedRow<Code> of(a.rows);
+  if (a.has_one_output) return product_of_one(a, of);
   Parts parts[kRows];
   for (int left = a.count; left > 0; left -= kRows) {
     a.count = left < kRows ? left : kRows;

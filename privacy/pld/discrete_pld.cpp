@@ -11,6 +11,8 @@ namespace cudp::privacy::pld {
 namespace {
 
 constexpr std::size_t max_cells = 20000, first_cells = 32;
+/// Maximum number of cells in a CellTree; a cell has 136 bytes.
+constexpr std::size_t kMaxNodes = std::size_t{1} << 13;
 constexpr double cells_expected = 3000.0;  // number of cells that share the tolerance
 
 /// Returns the probability between the points `low` and `high`, given the probabilities above each
@@ -100,29 +102,59 @@ Moments moments(const LoggedAtoms& logged, double tilt) {
           .variance = std::fmax(second / sum - mean * mean, 0.0)};
 }
 
+void CellTree::add(Cell& cell) {
+  if (nodes_.size() >= kMaxNodes) return;
+  cell.node = static_cast<std::uint32_t>(nodes_.size() + 1);
+  nodes_.push_back(cell);
+  halves_.push_back(0);
+}
+
+const Cell* CellTree::halves(const Cell& cell) const {
+  const std::uint32_t left = cell.node > 0 ? halves_[cell.node - 1] : 0;
+  return left > 0 ? &nodes_[left - 1] : nullptr;
+}
+
+void CellTree::add_halves(const Cell& cell, Cell& left, Cell& right) {
+  if (cell.node == 0 || nodes_.size() + 2 > kMaxNodes) return;
+  add(left);
+  add(right);
+  halves_[cell.node - 1] = left.node;
+}
+
+std::vector<Cell> DiscretePld::first_cells_of(const PrivacyLoss::Part& part) {
+  std::unique_lock<std::mutex> lock;
+  if (part.cells != nullptr) {
+    lock = std::unique_lock(part.cells->mutex);
+    if (!part.cells->first.empty()) return part.cells->first;
+  }
+  const LossTails& tails = *part.tails;
+  std::vector<Cell> cells;
+  TailPoint low = tails.at(tails.begin());
+  double begin = tails.begin();
+  for (std::size_t i = 1; i <= first_cells; ++i) {
+    const double share = static_cast<double>(i) / first_cells;
+    const double end =
+        i == first_cells ? tails.end() : tails.begin() + share * (tails.end() - tails.begin());
+    const TailPoint high = tails.at(end);
+    cells.push_back({.begin = begin, .end = end, .low = low, .high = high});
+    measure(cells.back());
+    if (part.cells != nullptr) part.cells->add(cells.back());
+    begin = end;
+    low = high;
+  }
+  if (part.cells != nullptr) part.cells->first = cells;
+  return cells;
+}
+
 DiscretePld::DiscretePld(PrivacyLoss loss) : loss_(std::move(loss)) {
   double largest = 0.0;
   for (const PrivacyLoss::Part& part : loss_.parts) {
-    const LossTails& tails = *part.tails;
-    std::vector<Cell>& cells = cells_.emplace_back();
-    TailPoint low = tails.at(tails.begin());
-    double begin = tails.begin();
-    largest = std::fmax(largest, std::fabs(low.loss));
-    for (std::size_t i = 1; i <= first_cells; ++i) {
-      const double share = static_cast<double>(i) / first_cells;
-      const double end =
-          i == first_cells ? tails.end() : tails.begin() + share * (tails.end() - tails.begin());
-      const TailPoint high = tails.at(end);
-      cells.push_back({.begin = begin, .end = end, .low = low, .high = high});
-      largest = std::fmax(largest, std::fabs(high.loss));
-      begin = end;
-      low = high;
-    }
+    const std::vector<Cell>& cells = cells_.emplace_back(first_cells_of(part));
+    largest = std::fmax(largest, std::fabs(cells.front().low.loss));
+    for (const Cell& cell : cells) largest = std::fmax(largest, std::fabs(cell.high.loss));
   }
   for (const Atom& atom : loss_.atoms) largest = std::fmax(largest, std::fabs(atom.loss));
   loss_error_ = 16.0 * rounding * (1.0 + largest);
-  for (std::vector<Cell>& cells : cells_)
-    for (Cell& cell : cells) measure(cell);
   connect();
 }
 
@@ -164,6 +196,9 @@ void DiscretePld::refine(double tilt, double tolerance, double negligible, doubl
 void DiscretePld::split(std::size_t part, std::vector<Cell>& cells, double tilt, double threshold,
                         double shift) {
   const LossTails& tails = *loss_.parts[part].tails;
+  CellTree* const tree = loss_.parts[part].cells.get();
+  const std::unique_lock<std::mutex> lock =
+      tree != nullptr ? std::unique_lock(tree->mutex) : std::unique_lock<std::mutex>();
   const double log_weight = std::log(loss_.parts[part].weight);
   const double log_threshold = std::log(threshold);
   std::vector<Cell> finer;
@@ -188,13 +223,16 @@ void DiscretePld::split(std::size_t part, std::vector<Cell>& cells, double tilt,
       finer.push_back(cell);
       continue;
     }
+    if (const Cell* const known = tree != nullptr ? tree->halves(cell) : nullptr) {
+      finer.insert(finer.end(), known, known + 2);
+      continue;
+    }
     const TailPoint point = tails.at(middle);
     Cell left{.begin = cell.begin, .end = middle, .low = cell.low, .high = point};
     Cell right{.begin = middle, .end = cell.end, .low = point, .high = cell.high};
-    for (Cell* half : {&left, &right}) {
-      measure(*half);
-      finer.push_back(*half);
-    }
+    for (Cell* half : {&left, &right}) measure(*half);
+    if (tree != nullptr) tree->add_halves(cell, left, right);
+    for (const Cell* half : {&left, &right}) finer.push_back(*half);
   }
   cells = std::move(finer);
 }

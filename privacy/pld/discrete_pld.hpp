@@ -1,5 +1,7 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -26,6 +28,42 @@ struct LoggedAtoms {
 /// of a loss L was replaced by p e^(tilt L) and all were divided by their sum (exponential
 /// tilting).
 Moments moments(const LoggedAtoms& atoms, double tilt);
+
+/// A cell of the range of a continuous loss's parameter, from `begin` to `end`.
+struct Cell {
+  double begin = 0.0, end = 0.0;
+  TailPoint low, high;
+  /// Probability of the cell under each of the two distributions (P, Q) of the dominating pair.
+  double p = 0.0, q = 0.0;
+  double log_p = 0.0;
+  double log_width_squared = 0.0;  ///< log of the square of high.loss - low.loss
+  /// Fraction of p that the upper bound moves to the upper end.
+  double share = 0.0;
+  std::uint32_t node = 0;  ///< number of the cell in a CellTree; 0: in none
+};
+
+/// The cells into which a continuous loss was divided so far: the first ones, and the two halves of
+/// each cell that was halved. Cells depend on the loss alone, so that distributions which differ in
+/// other things, such as the number of releases, find most of theirs here. Several threads may use
+/// a tree; all members but `mutex` require that it is locked.
+class CellTree {
+ public:
+  std::mutex mutex;
+  std::vector<Cell> first;  ///< the cells before any is halved; empty if not known
+
+  /// Adds a cell without halves, and sets its number. Has no effect on a full tree.
+  void add(Cell& cell);
+  /// Returns the two halves of a cell; null if they are not known.
+  const Cell* halves(const Cell& cell) const;
+  /// Adds the halves of a cell, and sets their numbers. Has no effect if the tree is full, or does
+  /// not have the cell.
+  void add_halves(const Cell& cell, Cell& left, Cell& right);
+
+ private:
+  std::vector<Cell> nodes_;  ///< number n is at index n - 1
+  std::vector<std::uint32_t>
+      halves_;  ///< number of each node's left half, which the right half follows; 0: not known
+};
 
 /// Privacy loss distribution of one release, bounded from above and from below by distributions
 /// with finitely many losses (atoms).
@@ -63,17 +101,8 @@ class DiscretePld {
   double loss_error() const { return loss_error_; }
 
  private:
-  /// A cell of the range of a continuous loss's parameter, from `begin` to `end`.
-  struct Cell {
-    double begin = 0.0, end = 0.0;
-    TailPoint low, high;
-    /// Probability of the cell under each of the two distributions (P, Q) of the dominating pair.
-    double p = 0.0, q = 0.0;
-    double log_p = 0.0;
-    double log_width_squared = 0.0;  ///< log of the square of high.loss - low.loss
-    /// Fraction of p that the upper bound moves to the upper end.
-    double share = 0.0;
-  };
+  /// Returns the cells of a part of the loss before any is halved.
+  static std::vector<Cell> first_cells_of(const PrivacyLoss::Part& part);
   /// Computes the cell's p, q, log_p and share from the tails at its two ends (low, high).
   static void measure(Cell& cell);
   /// Returns the number of cells of this part of the loss that are kept. Cells at the upper end are

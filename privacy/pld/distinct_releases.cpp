@@ -123,8 +123,8 @@ std::vector<DistinctLoss> distinct_losses(std::span<const Release> releases, Cha
       continue;
     }
     const bool same = group.above == group.below;
-    losses.push_back({.above = privacy_loss(group.above, change, k),
-                      .below = same ? PrivacyLoss{} : privacy_loss(group.below, change, k),
+    losses.push_back({.above = known_privacy_loss(group.above, change, k),
+                      .below = same ? PrivacyLoss{} : known_privacy_loss(group.below, change, k),
                       .same = same,
                       .count = group.count});
   }

@@ -1,11 +1,14 @@
 #include "privacy/pld/privacy_loss.hpp"
 
 #include <cmath>
+#include <deque>
+#include <mutex>
 #include <numbers>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "privacy/pld/discrete_pld.hpp"
 #include "privacy/rdp/dominating_pair.hpp"
 
 namespace cudp::privacy::pld {
@@ -252,6 +255,38 @@ PrivacyLoss privacy_loss(const Mechanism& mechanism, Change change, std::uint64_
     return of_approximate_dp(*m);
   }
   return of_pairs(dominating_pairs(mechanism, change, k));
+}
+
+namespace {
+
+/// Maximum number of losses in the cache of known_privacy_loss().
+constexpr std::size_t kMaxKnownLosses = 4;
+
+struct KnownLoss {
+  Mechanism mechanism;
+  Change change;
+  std::uint64_t k;
+  PrivacyLoss loss;
+};
+
+}  // namespace
+
+PrivacyLoss known_privacy_loss(const Mechanism& mechanism, Change change, std::uint64_t k) {
+  static std::mutex mutex;
+  static std::deque<KnownLoss> all;  // the newest first
+  const std::lock_guard lock(mutex);
+  for (KnownLoss& known : all) {
+    if (known.mechanism != mechanism || known.change != change || known.k != k) continue;
+    // Most losses that are needed once (at the sigmas that a calibration tries) are not needed
+    // again, so only those that are have a tree.
+    for (PrivacyLoss::Part& part : known.loss.parts)
+      if (part.cells == nullptr) part.cells = std::make_shared<CellTree>();
+    return known.loss;
+  }
+  PrivacyLoss loss = privacy_loss(mechanism, change, k);
+  all.push_front({mechanism, change, k, loss});
+  if (all.size() > kMaxKnownLosses) all.pop_back();
+  return loss;
 }
 
 }  // namespace cudp::privacy::pld

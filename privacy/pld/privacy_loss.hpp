@@ -52,12 +52,16 @@ struct Atom {
   double mass = 0.0;
 };
 
+class CellTree;  // discrete_pld.hpp
+
 /// Distribution of the privacy loss of one release: a mixture of continuous parts, each with its
 /// weight, plus atoms.
 struct PrivacyLoss {
   struct Part {
     double weight = 1.0;
     std::shared_ptr<const LossTails> tails;
+    /// Cells into which earlier DiscretePld objects with these tails were divided; may be null.
+    std::shared_ptr<CellTree> cells = nullptr;
   };
   std::vector<Part> parts;
   std::vector<Atom> atoms;
@@ -74,5 +78,10 @@ struct PrivacyLoss {
 /// interval (Dong, Durfee, Rogers 2020, arXiv:1909.13830, Lemma 3.4). ApproximateDp, k = 1:
 /// Kairouz, Oh, Viswanath 2015 (arXiv:1311.0776), Theorem 3.1.
 PrivacyLoss privacy_loss(const Mechanism& mechanism, Change change, std::uint64_t k);
+
+/// Returns privacy_loss(), from a cache of the newest results if it is there. A training needs the
+/// loss of one step for the bound of each epoch, and PrivacyLoss::Part::cells then has the cells
+/// that the earlier bounds divided it into. Thread-safe.
+PrivacyLoss known_privacy_loss(const Mechanism& mechanism, Change change, std::uint64_t k);
 
 }  // namespace cudp::privacy::pld

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,8 +12,9 @@
 namespace cudp {
 
 /// Writes `content` to `path` atomically and durably: after a crash at any moment the file is the
-/// old one or the new one, complete (temporary file, fsync, rename, fsync of the folder). mode:
-/// permissions; 0600 for a file that only the owner may read. Throws Error, with the system's
+/// old one or the new one, complete (temporary file, fsync, rename, fsync of the folder). Several
+/// processes and threads may write the same file at the same time; the last one's content stays.
+/// mode: permissions; 0600 for a file that only the owner may read. Throws Error, with the system's
 /// reason, if the file cannot be written.
 void write_atomically(const std::filesystem::path& path, std::string_view content,
                       unsigned mode = 0644);
@@ -46,6 +48,11 @@ class StagedFile {
 void replace_file(const std::filesystem::path& path, std::string_view content,
                   unsigned mode = 0644);
 
+/// Returns whether `name` is that of a temporary file into which the content of the file `of` is
+/// written: `.OF.new`, or `.OF.new-` and digits and hyphens. A process that is killed leaves such
+/// files. of: name of the complete file; "" for any file.
+bool is_unfinished(std::string_view name, std::string_view of = "");
+
 /// Whether a function that writes a file returns only when the file is on disk (yes), or earlier
 /// (no). A file that is not synced survives the end of the process, but after a crash of the
 /// machine it may be lost, damaged or the old one.
@@ -76,8 +83,16 @@ void make_private(const std::filesystem::path& path);
 /// still there after a crash.
 void sync_folder(const std::filesystem::path& folder);
 
+/// Removes the temporary files (is_unfinished()) of a folder that a killed process has left, but
+/// not those of its subfolders. Call it only while no other process writes files of the folder. The
+/// content of a file whose name contains "key" is overwritten with zeros first. Throws Error if a
+/// file cannot be removed.
+void remove_unfinished_files(const std::filesystem::path& folder);
+
 /// Writes all files of a folder and its list of files to disk, but not its subfolders.
 void sync_files(const std::filesystem::path& folder);
+/// Writes these files of a folder, and its list of files, to disk.
+void sync_files(const std::filesystem::path& folder, std::span<const std::filesystem::path> files);
 
 /// Overwrites the content of an existing file with zeros and writes it to disk.
 void overwrite_with_zeros(const std::filesystem::path& path);

@@ -112,6 +112,7 @@ void check_total(const Total& total, const Sweep& sweep, const SweepFlags& flags
 /// results, and prints the part that may be published.
 void finish(const Sweep& sweep, const SweepFlags& flags, bool as_json) {
   sweep.remove_leftovers_of_runs();
+  const FolderLock lock = sweep.lock_of_tables();
   SweepTable table = sweep.table();
   const Total total = total_of(sweep, flags);
   if (total.spent) {
@@ -145,7 +146,10 @@ int run_sweep(GivenSweep given, const CommandFlags& own) {
       sweep.run(end);
     } catch (const Error& e) {
       // Writes the table of the runs that are finished, if there is a folder.
-      if (!sweep.folder().empty()) sweep.write(sweep.table());
+      if (!sweep.folder().empty()) {
+        const FolderLock lock = sweep.lock_of_tables();
+        sweep.write(sweep.table());
+      }
       ignore_signals();  // The exit code is decided.
       throw;
     }

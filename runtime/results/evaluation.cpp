@@ -54,7 +54,8 @@ void sort_descending(std::vector<float>& scores) {
   constexpr int kBits = 11;
   constexpr std::uint32_t kDigits = 1u << kBits;
   constexpr int kPasses = 3;
-  std::array<std::array<std::size_t, kDigits>, kPasses> place{};  // first counts, then positions
+  static_assert(Evaluation::kMaxScores <= UINT32_MAX);
+  std::array<std::array<std::uint32_t, kDigits>, kPasses> place{};  // first counts, then positions
   const auto digit = [](float x, int pass) {
     return descending_key(x) >> (kBits * pass) & (kDigits - 1);
   };
@@ -64,7 +65,7 @@ void sort_descending(std::vector<float>& scores) {
   std::vector<float> sorted(scores.size());
   for (int pass = 0; pass < kPasses; ++pass) {
     auto& next = place[static_cast<std::size_t>(pass)];
-    std::exclusive_scan(next.begin(), next.end(), next.begin(), std::size_t{0});
+    std::exclusive_scan(next.begin(), next.end(), next.begin(), std::uint32_t{0});
     for (const float x : scores) sorted[next[digit(x, pass)]++] = x;
     scores.swap(sorted);
   }
@@ -124,39 +125,47 @@ class Ranking {
 /// score for example i.
 template <class IsOfClass, class Score>
 Ranking ranked(std::size_t examples, const IsOfClass& is_of_class, const Score& score) {
-  std::vector<float> of_class;
-  std::vector<float> others;
-  for (std::size_t i = 0; i < examples; ++i)
-    (is_of_class(i) ? of_class : others).push_back(score(i));
+  std::size_t positives = 0;
+  for (std::size_t i = 0; i < examples; ++i) positives += is_of_class(i) ? 1 : 0;
+  // Each score is written to the end of both arrays, and one of the ends moves on: a branch would
+  // be mispredicted often. The last number of each array is such an end.
+  std::vector<float> of_class(positives + 1);
+  std::vector<float> others(examples - positives + 1);
+  std::size_t p = 0;
+  for (std::size_t i = 0; i < examples; ++i) {
+    of_class[p] = others[i - p] = score(i);
+    p += is_of_class(i) ? 1 : 0;
+  }
+  of_class.pop_back();
+  others.pop_back();
   return {std::move(of_class), std::move(others)};
 }
 
 double precision_of(const Cut& c) { return share(c.of_class, c.of_class + c.others); }
 
-/// Returns the area under the ROC curve. Requires at least one example of the class and one other.
-/// A pair with equal scores counts half.
-double auc_of(const Ranking& r) {
+/// Area under the ROC curve, in which a pair with equal scores counts half, and average precision:
+/// the mean over the class's examples of the precision at their score.
+struct Areas {
+  double roc = 0.0;
+  double precision = 0.0;
+};
+
+/// Returns both areas. Requires at least one example of the class and one other.
+Areas areas_of(const Ranking& r) {
   std::uint64_t twice_pairs_won = 0;  // pairs whose class example scores higher; ties: half
+  double precisions = 0.0;
   Cut above{.score = 0.0f, .of_class = 0, .others = r.lost_others()};
   r.for_each_cut([&](const Cut& c) {
-    twice_pairs_won += (c.of_class - above.of_class) *
-                       (2 * (r.negatives() - c.others) + (c.others - above.others));
+    if (const std::uint64_t found = c.of_class - above.of_class; found > 0) {
+      twice_pairs_won += found * (2 * (r.negatives() - c.others) + (c.others - above.others));
+      precisions += static_cast<double>(found) * precision_of(c);
+    }
     above = c;
   });
-  return static_cast<double>(twice_pairs_won) /
-         (2.0 * static_cast<double>(r.positives()) * static_cast<double>(r.negatives()));
-}
-
-/// Returns the average precision: the mean over the class's examples of the precision at their
-/// score. Requires at least one example of the class and one other.
-double average_precision_of(const Ranking& r) {
-  double sum = 0.0;
-  std::uint64_t above = 0;
-  r.for_each_cut([&](const Cut& c) {
-    sum += static_cast<double>(c.of_class - above) * precision_of(c);
-    above = c.of_class;
-  });
-  return sum / static_cast<double>(r.positives());
+  const auto positives = static_cast<double>(r.positives());
+  return {.roc = static_cast<double>(twice_pairs_won) /
+                 (2.0 * positives * static_cast<double>(r.negatives())),
+          .precision = precisions / positives};
 }
 
 std::vector<RocPoint> roc_of(const Ranking& r) {
@@ -258,11 +267,12 @@ double ThresholdCounts::npv() const {
 }
 
 Evaluator::Evaluator(Loss loss, int outputs, const TargetBounds& bounds,
-                     std::optional<double> threshold)
+                     std::optional<double> threshold, EvaluationParts parts)
     : loss_(loss),
       outputs_(outputs),
       bounds_(bounds),
       threshold_(threshold),
+      parts_(parts),
       classes_(has_target(loss) ? 1
                : outputs == 1   ? 2
                                 : outputs),
@@ -270,12 +280,20 @@ Evaluator::Evaluator(Loss loss, int outputs, const TargetBounds& bounds,
       confusion_(static_cast<std::size_t>(classes_) * static_cast<std::size_t>(classes_ + 1)),
       probabilities_(static_cast<std::size_t>(classes_)) {
   if (gives_probabilities(loss)) bins_.resize(Evaluation::kBins);
-  if (gives_probabilities(loss) && classes_ == 2) reached_.resize(2 * (kThresholdCount + 1) + 2);
+  if (gives_probabilities(loss) && classes_ == 2 && parts == EvaluationParts::all)
+    reached_.resize(2 * (kThresholdCount + 1) + 2);
   if (threshold) check_threshold("threshold", loss, outputs);
 }
 
 void Evaluator::add(const Predictions& block) {
   ensure(block.loss == loss_ && block.outputs == outputs_, "predictions of another model");
+  if (!has_target(loss_) && keeps_scores_) {
+    const std::size_t all = labels_.size() + block.size();
+    if (all > labels_.capacity()) {
+      labels_.reserve(std::max(all, 2 * labels_.size()));
+      scores_.reserve(std::min(labels_.capacity() * scores_per_example_, Evaluation::kMaxScores));
+    }
+  }
   for (std::size_t i = 0; i < block.size(); ++i) add(block, i);
 }
 
@@ -404,20 +422,25 @@ void Evaluator::rank(Evaluation& e) const {
     const Ranking r = ranked(
         labels_.size(), [&](std::size_t i) { return labels_[i] == c; },
         [&](std::size_t i) { return scores_[i * scores_per_example_ + at]; });
-    if (classes_ == 2 && gives_probabilities(loss_)) e.reliability_by_count = equal_bins(r);
+    const bool has_curves = parts_ == EvaluationParts::all;
+    if (has_curves && classes_ == 2 && gives_probabilities(loss_))
+      e.reliability_by_count = equal_bins(r);
     if (r.positives() == 0 || r.negatives() == 0) continue;
-    Evaluation::ClassFigures& of = e.of_class[static_cast<std::size_t>(c)];
-    of.roc = roc_of(r);
-    of.precision_recall = precision_recall_of(r);
-    aucs += auc_of(r);
-    precisions += average_precision_of(r);
+    if (has_curves) {
+      Evaluation::ClassFigures& of = e.of_class[static_cast<std::size_t>(c)];
+      of.roc = roc_of(r);
+      of.precision_recall = precision_recall_of(r);
+    }
+    const Areas areas = areas_of(r);
+    aucs += areas.roc;
+    precisions += areas.precision;
     ++defined;
   }
   if (defined > 0) {
     e.auc = aucs / defined;
     e.average_precision = precisions / defined;
   }
-  if (classes_ == 2 || !gives_probabilities(loss_)) return;
+  if (classes_ == 2 || !gives_probabilities(loss_) || parts_ == EvaluationParts::metrics) return;
   const auto largest = [&](std::size_t i) {
     const auto first = scores_.begin() + static_cast<std::ptrdiff_t>(i * scores_per_example_);
     return std::max_element(first, first + classes_) - first;
@@ -546,8 +569,8 @@ Evaluation Evaluator::evaluation() const {
 }
 
 Evaluation evaluate(const Predictions& predictions, const TargetBounds& bounds,
-                    std::optional<double> threshold) {
-  Evaluator evaluator(predictions.loss, predictions.outputs, bounds, threshold);
+                    std::optional<double> threshold, EvaluationParts parts) {
+  Evaluator evaluator(predictions.loss, predictions.outputs, bounds, threshold, parts);
   evaluator.add(predictions);
   return evaluator.evaluation();
 }

@@ -137,6 +137,11 @@ struct Evaluation {
   static constexpr std::size_t kMaxScores = std::size_t{1} << 25;
 };
 
+/// Parts of an Evaluation that are computed. metrics: the numbers that a line of metrics has
+/// (runtime/results/metrics.hpp), and the counts that they follow from; no curves, no
+/// Evaluation::reliability_by_count and no Evaluation::thresholds, which take longer.
+enum class EvaluationParts { all, metrics };
+
 /// Computes an Evaluation from predictions that are added block by block. It keeps the label and
 /// the scores of each example (one score per class; a single one for two classes) and accumulates
 /// everything else.
@@ -147,7 +152,7 @@ class Evaluator {
   /// predicted; if empty, the more probable class is predicted. A threshold requires two classes
   /// and a loss that gives probabilities.
   Evaluator(Loss loss, int outputs, const TargetBounds& bounds = {},
-            std::optional<double> threshold = {});
+            std::optional<double> threshold = {}, EvaluationParts parts = EvaluationParts::all);
 
   /// Adds a block of predictions. Throws Error if the loss or the number of outputs of the
   /// predictions differs from that passed to the constructor.
@@ -185,6 +190,7 @@ class Evaluator {
   int outputs_;
   TargetBounds bounds_;
   std::optional<double> threshold_;
+  EvaluationParts parts_;
   int classes_;
   std::size_t scores_per_example_;
   std::uint64_t examples_ = 0;
@@ -221,8 +227,9 @@ class Evaluator {
 
 /// Computes an Evaluation (all metrics) from the predictions for a whole test set. bounds: bounds
 /// of a regression target. threshold: probability from which the second of two classes is
-/// predicted; if empty, the more probable class is predicted.
+/// predicted; if empty, the more probable class is predicted. parts: what is computed.
 Evaluation evaluate(const Predictions& predictions, const TargetBounds& bounds = {},
-                    std::optional<double> threshold = {});
+                    std::optional<double> threshold = {},
+                    EvaluationParts parts = EvaluationParts::all);
 
 }  // namespace cudp

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 #include <spdlog/fmt/fmt.h>
@@ -209,13 +210,6 @@ RunResult train(Run& run, DrawPictures draw) {
   // that the pages exist.
   const RunFolder unsynced(run.folder.root(), Sync::no);
   const Outputs outputs(unsynced, t.experiment());
-  const auto sync_results = [&] {
-    if (run.folder.sync() == Sync::no) return;
-    sync_files(run.folder.root() / "release");
-    // Metrics that are not for release are in private/.
-    if (fs::exists(run.folder.owner(RunFolder::kMetrics)))
-      sync_files(run.folder.root() / "private");
-  };
   const std::optional<HoldoutFigures> figures = figures_to_release(run);
   if (figures) outputs.write_holdout(*figures, t.experiment().inputs.classes());
   outputs.write_last_metrics(t.metrics());
@@ -223,9 +217,14 @@ RunResult train(Run& run, DrawPictures draw) {
   Pictures figures_drawn, curves_drawn;
   std::optional<std::string> majority_class = evaluate(run, draws ? &figures_drawn : nullptr);
   outputs.write_model(model);
-  sync_results();
-  outputs.write_pages(certificate);
-  sync_results();
+  const bool syncs = run.folder.sync() == Sync::yes;
+  const fs::path release = run.folder.root() / "release";
+  if (syncs) sync_files(release);
+  // Metrics that are not for release are in private/.
+  if (syncs && fs::exists(run.folder.owner(RunFolder::kMetrics)))
+    sync_files(run.folder.root() / "private");
+  const std::vector<fs::path> pages = outputs.write_pages(certificate);
+  if (syncs && !pages.empty()) sync_files(release, pages);
   run.outputs().write_certificate(certificate);
   write_private_page(run.folder.root(), run.folder.sync());
   const bool has_curves = draws && outputs.start_curves(t.metrics(), model.network.spec.name,

@@ -43,37 +43,8 @@ void RunFolder::sync_all() {
   sync_ = Sync::yes;
 }
 
-namespace {
-
-/// Returns whether a file's name is that of a file that is being written: `.NAME.new` or
-/// `.NAME.new-NUMBER`.
-bool is_unfinished(const std::string& name) {
-  constexpr std::string_view kMark = ".new";
-  const std::size_t mark = name.rfind(kMark);
-  if (!name.starts_with('.') || mark == std::string::npos || mark < 2) return false;
-  const std::string number = name.substr(mark + kMark.size());
-  return number.empty() || (number.size() > 1 && number[0] == '-' &&
-                            number.find_first_not_of("0123456789", 1) == std::string::npos);
-}
-
-}  // namespace
-
 void RunFolder::remove_unfinished() const {
-  for (const char* const part : {"release", "private"}) {
-    std::error_code error;
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(root_ / part, error)) {
-      if (is_unfinished(entry.path().filename().string()) &&
-          entry.symlink_status(error).type() == fs::file_type::regular)
-        files.push_back(entry.path());
-    }
-    for (const fs::path& file : files) {
-      // It may be a part of a key.
-      if (file.filename().string().find("key") != std::string::npos) overwrite_with_zeros(file);
-      fs::remove(file, error);
-      if (error) throw Error(file.string() + ": cannot remove it: " + error.message());
-    }
-  }
+  for (const char* const part : {"release", "private"}) remove_unfinished_files(root_ / part);
 }
 
 namespace {

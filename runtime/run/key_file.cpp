@@ -52,10 +52,12 @@ std::optional<SharedKey> read_key(const std::filesystem::path& path) {
 }
 
 void erase_key(const std::filesystem::path& path) {
-  const std::filesystem::path half =
-      path.parent_path() / std::string(".").append(path.filename().string()).append(".new");
-  for (const std::filesystem::path& file : {path, half}) {
-    std::error_code error;
+  std::error_code error;
+  std::vector<std::filesystem::path> files = {path};
+  for (const auto& entry : std::filesystem::directory_iterator(path.parent_path(), error))
+    if (is_unfinished(entry.path().filename().string(), path.filename().string()))
+      files.push_back(entry.path());
+  for (const std::filesystem::path& file : files) {
     if (!std::filesystem::is_regular_file(file, error)) continue;
     overwrite_with_zeros(file);
     std::filesystem::remove(file, error);

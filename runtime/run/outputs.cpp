@@ -77,12 +77,13 @@ void Outputs::write_certificate(const privacy::Certificate& certificate) const {
   folder_.write(folder_.certificate(), to_text(certificate));
 }
 
-void Outputs::write_pages(const privacy::Certificate& certificate) const {
-  if (!gives_privacy_) return;
+std::vector<std::filesystem::path> Outputs::write_pages(
+    const privacy::Certificate& certificate) const {
+  if (!gives_privacy_) return {};
   const std::filesystem::path release = folder_.certificate().parent_path();
   ReportFiles files = read_release_files(release);
   files.certificate = to_text(certificate);
-  write_release_pages(release, files, folder_.sync());
+  return write_release_pages(release, files, folder_.sync());
 }
 
 void Outputs::write_metrics(const std::vector<MetricsRow>& metrics) const {

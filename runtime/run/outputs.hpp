@@ -33,8 +33,8 @@ class Outputs {
   /// Writes the pages of release/ (report, privacy statement, model card), which are made from this
   /// certificate and the other files in release/. Writes nothing if the run has no privacy. Call it
   /// before write_certificate(): if there is a crash in between, no finished run then has a
-  /// certificate but no pages.
-  void write_pages(const privacy::Certificate& certificate) const;
+  /// certificate but no pages. Returns the pages.
+  std::vector<std::filesystem::path> write_pages(const privacy::Certificate& certificate) const;
   /// Writes the lines of metrics so far to metrics.jsonl, without syncing the file to disk, because
   /// the next checkpoint replaces it anyway.
   void write_metrics(const std::vector<MetricsRow>& metrics) const;

@@ -66,7 +66,7 @@ void Run::refused(const Training& t, const Error& reason) {
   folder.write(folder.ledger(), ledger.to_text(), 0600);
   const Outputs outputs(folder, e);
   const privacy::Certificate certificate_of_count = make_refusal_certificate(e, t.size(), ledger);
-  outputs.write_pages(certificate_of_count);
+  (void)outputs.write_pages(certificate_of_count);
   outputs.write_certificate(certificate_of_count);
   const FilesInChange lock;
   if (const auto& before = e.config.of<BeforeRunFolder>().call) before();
@@ -88,7 +88,15 @@ void Run::holdout_due(const Training&) {
 }
 
 void Run::measured(const std::vector<MetricsRow>& rows) {
-  outputs().write_metrics(rows);
+  // Only the owner watches the file while the training runs, and a resume writes it again. So it is
+  // not rewritten for each of several short epochs.
+  constexpr auto kRewrite = std::chrono::milliseconds(100);
+  const auto now = std::chrono::steady_clock::now();
+  metrics_are_behind_ = now - metrics_written_ < kRewrite;
+  if (!metrics_are_behind_) {
+    outputs().write_metrics(rows);
+    metrics_written_ = now;
+  }
   if (events_) events_->write(outputs().public_part(rows));
   if (caller_ != nullptr) caller_->measured(outputs().public_part(rows));
 }
@@ -132,7 +140,8 @@ void Run::end_unsynced_start() {
   save_checkpoint();
 }
 
-void Run::save_checkpoint(const Training& t) const {
+void Run::save_checkpoint(const Training& t) {
+  if (std::exchange(metrics_are_behind_, false)) outputs().write_metrics(t.metrics());
   const Experiment& e = t.experiment();
   cudp::save_checkpoint(folder.checkpoints(),
                         {.training = t.state(),

@@ -70,7 +70,7 @@ class Run final : public TrainingObserver {
   /// Returns the object that writes the run's results.
   Outputs outputs() const { return {folder, training->experiment()}; }
   /// Stores a checkpoint of the current state in the run's folder.
-  void save_checkpoint() const { save_checkpoint(*training); }
+  void save_checkpoint() { save_checkpoint(*training); }
   /// Writes a certificate of the planned training, which states that the run is not finished. The
   /// final certificate replaces it, so a killed run never leaves results without a certificate.
   void write_plan_certificate() const;
@@ -113,13 +113,16 @@ class Run final : public TrainingObserver {
   void open_metrics_file();
 
  private:
-  void save_checkpoint(const Training& training) const;
+  void save_checkpoint(const Training& training);
 
   Reporter& reporter_;
   RunCaller* caller_;
-  mutable std::optional<MetricsFile> metrics_file_;
+  std::optional<MetricsFile> metrics_file_;
   std::optional<InterruptWatch> watch_;  ///< set while the run trains and `caller` is null
   std::optional<EventFile> events_;
+  /// Time at which the metrics were last written, and whether later ones are not written yet.
+  std::chrono::steady_clock::time_point metrics_written_;
+  bool metrics_are_behind_ = false;
   bool stopped_ = false;  ///< whether `caller` has interrupted the training
 };
 

@@ -269,7 +269,11 @@ void Sweep::report(std::size_t run) const {
 void Sweep::run(std::optional<EndOnSignal>& end) {
   make_folder();
   std::optional<FolderLock> lock;
-  if (request_.flags.share.empty()) lock.emplace(lock_of_runs(folder_ / "private", reporter_));
+  if (request_.flags.share.empty()) {
+    lock.emplace(lock_of_runs(folder_ / "private", reporter_));
+    for (const char* const part : {"release", "private", "private/begun"})
+      remove_unfinished_files(folder_ / part);
+  }
   std::vector<std::size_t> left;
   for (std::size_t r = 0; r < runs_.size(); ++r)
     if (runs_[r].mine && !is_over(r)) left.push_back(r);
@@ -316,6 +320,8 @@ void Sweep::remove_leftovers_of_runs() const {
     }
   }
 }
+
+FolderLock Sweep::lock_of_tables() const { return lock_of_runs(folder_ / "release", reporter_); }
 
 SweepTable Sweep::table() const {
   SweepTable table;

@@ -55,6 +55,9 @@ class Sweep {
   /// unless its process was killed just before that.
   void remove_leftovers_of_runs() const;
 
+  /// Locks the tables. Make the table and write it while the lock lives: of the tasks of an array
+  /// that end together, the last one then finds the runs of all.
+  FolderLock lock_of_tables() const;
   /// Returns the table of the sweep's results, with all runs that are finished so far.
   SweepTable table() const;
   /// Writes the table of results into the sweep's folder: the part that may be published into

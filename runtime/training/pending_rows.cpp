@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
+#include <memory>
 #include <utility>
 
 #include "runtime/base/error.hpp"
@@ -17,6 +17,51 @@ bool is_ready(const std::future<Result>& result) {
 
 }  // namespace
 
+KeptThreads::~KeptThreads() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  is_work_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void KeptThreads::start(std::function<void()> work) {
+  const std::size_t max_threads = std::max(kMinThreads, 2 * std::thread::hardware_concurrency());
+  bool is_idle = false;
+  {
+    const std::lock_guard lock(mutex_);
+    work_.push_back(std::move(work));
+    is_idle = idle_ >= work_.size();
+  }
+  if (is_idle || threads_.size() >= max_threads)
+    is_work_.notify_one();
+  else
+    threads_.emplace_back([this] { call_all(); });
+}
+
+void KeptThreads::call_all() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    is_work_.wait(lock, [this] { return ends_ || !work_.empty(); });
+    --idle_;
+    if (work_.empty()) return;
+    const std::function<void()> work = std::move(work_.front());
+    work_.pop_front();
+    lock.unlock();
+    work();
+    lock.lock();
+  }
+}
+
+template <class Result>
+std::future<Result> PendingRows::in_thread(std::function<Result()> work) {
+  const auto task = std::make_shared<std::packaged_task<Result()>>(std::move(work));
+  threads_.start([task] { (*task)(); });
+  return task->get_future();
+}
+
 bool PendingRows::Pending::is_known() const {
   return is_ready(epsilon) && (!test.valid() || is_ready(test));
 }
@@ -25,7 +70,7 @@ void PendingRows::start(std::function<double()> spent) {
   ensure(!started_.valid(), "an epsilon was started for which no row was added");
   const std::size_t max_at_once = std::max(1u, std::thread::hardware_concurrency());
   if (rows_.size() >= max_at_once) rows_[rows_.size() - max_at_once].epsilon.wait();
-  started_ = std::async(std::launch::async, std::move(spent));
+  started_ = in_thread(std::move(spent));
 }
 
 void PendingRows::add(const MetricsRow& row) {
@@ -35,7 +80,7 @@ void PendingRows::add(const MetricsRow& row) {
 
 void PendingRows::add(const MetricsRow& row, std::function<Metrics()> test) {
   add(row);
-  rows_.back().test = std::async(std::launch::async, std::move(test));
+  rows_.back().test = in_thread(std::move(test));
 }
 
 MetricsRow PendingRows::take_first() {

@@ -290,14 +290,19 @@ void Training::measure() {
       .step = step_,
       .learning_rate = method_->learning_rate(step_)};
   evaluated_ = nullptr;
-  if (e.has_test()) {
-    evaluated_ = std::make_shared<Evaluation>();
-    pending_.add(row, [this_step = evaluated_, work = evaluation_of(answers())] {
-      *this_step = work();
-      return metrics_of(*this_step);
-    });
-  } else {
+  if (!e.has_test()) {
     pending_.add(row);
+  } else if (last) {
+    evaluated_ = std::make_shared<Evaluation>();
+    pending_.add(row,
+                 [this_step = evaluated_, work = evaluation_of(answers(), EvaluationParts::all)] {
+                   *this_step = work();
+                   return metrics_of(*this_step);
+                 });
+  } else {
+    pending_.add(row, [work = evaluation_of(answers(), EvaluationParts::metrics)] {
+      return metrics_of(work());
+    });
   }
   measured_step_ = step_;
   observer_.enters("training");
@@ -344,18 +349,19 @@ Predictions Training::answers() {
           .huber = e.network.spec.huber};
 }
 
-std::function<Evaluation()> Training::evaluation_of(Predictions predictions) const {
-  return [predictions = std::move(predictions),
+std::function<Evaluation()> Training::evaluation_of(Predictions predictions,
+                                                    EvaluationParts parts) const {
+  return [parts, predictions = std::move(predictions),
           bounds = experiment_.inputs.target().value_or(TargetBounds{}),
           threshold = experiment_.config.of<ReportOptions>().holdout_threshold] {
-    return cudp::evaluate(predictions, bounds, threshold);
+    return cudp::evaluate(predictions, bounds, threshold, parts);
   };
 }
 
 std::optional<Evaluation> Training::evaluate() {
   if (!experiment_.has_test()) return std::nullopt;
   if (evaluated_ != nullptr && measured_step_ == step_ && pending_.empty()) return *evaluated_;
-  return evaluation_of(answers())();
+  return evaluation_of(answers(), EvaluationParts::all)();
 }
 
 /// Implementation of one call of Training::advance(): the loop over steps, with the speed measured

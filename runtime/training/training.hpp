@@ -172,7 +172,7 @@ class Training {
   Predictions answers();
   /// Returns a function that computes all metrics from predictions for the test set. It has its own
   /// copy of the predictions, so another thread may call it while the training continues.
-  std::function<Evaluation()> evaluation_of(Predictions predictions) const;
+  std::function<Evaluation()> evaluation_of(Predictions predictions, EvaluationParts parts) const;
 
   Experiment experiment_;
   SharedKey key_;
@@ -194,7 +194,8 @@ class Training {
   std::uint64_t measured_step_ = 0;  ///< step of the last line of metrics, complete or not; 0: none
   double seconds_ = 0.0;
   /// Evaluation on the test set that belongs to the last line of metrics. Another thread writes it,
-  /// so it is valid only once that line is complete. Null if there is no test set.
+  /// so it is valid only once that line is complete. Null if there is no test set, or if that line
+  /// is not the last one of the training.
   std::shared_ptr<Evaluation> evaluated_;
   PendingRows pending_;  ///< lines of metrics that are being computed; empty outside advance()
 };

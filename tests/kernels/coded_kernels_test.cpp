@@ -1,6 +1,7 @@
 // The CPU's kernels that read rows of a table by their codes, and the linear model on either kind
 // of row, at every SIMD level, against plain loops in double over the dense rows.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -152,6 +153,37 @@ TEST_P(CpuCodedKernel, Products) {
             expect_near(static_cast<double>(out[at]), want, size, "coded product");
           }
       }
+}
+
+/// The path for a layer of one output adds the same summands in the same order as that for many.
+TEST_P(CpuCodedKernel, ProductsOfOneOutputAreThoseOfManyBitForBit) {
+  constexpr int kColumns = 16, kStride = kColumns + 5, kCount = 67;
+  for (const Widths& t : kTables) {
+    const Table table(t.numbers, t.codes, t.features, 2 * kCount + 1);
+    const std::vector<std::uint32_t> examples = every_other(kCount);
+    std::vector<float> weights(static_cast<std::size_t>(t.features) * kColumns);
+    const std::vector<float> first = normals(t.features);
+    for (std::size_t j = 0; j < first.size(); ++j) weights[j * kColumns] = first[j];
+    std::vector<float> bias(kColumns);
+    bias[0] = 0.3f;
+    Guarded<float> many(std::int64_t{kCount} * kStride, kLoud);
+    Guarded<float> one(std::int64_t{kCount} * kStride, kLoud);
+    CodedProduct args{.rows = table.view(t.codes),
+                      .examples = examples.data(),
+                      .weights = weights.data(),
+                      .bias = bias.data(),
+                      .out = many.data(),
+                      .out_stride = kStride,
+                      .count = kCount,
+                      .columns = kColumns};
+    kernels().coded_product(args);
+    args.out = one.data();
+    args.has_one_output = true;
+    kernels().coded_product(args);
+    for (std::int64_t at = 0; at < std::int64_t{kCount} * kStride; ++at)
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(one[at]), std::bit_cast<std::uint32_t>(many[at]))
+          << t.numbers << " numbers, " << t.codes << " codes, at " << at;
+  }
 }
 
 TEST_P(CpuCodedKernel, OuterProductsAddTheUnitsOfTheDenseRows) {

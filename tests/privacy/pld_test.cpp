@@ -2,18 +2,23 @@
 // AccountantKind::pld, and the parts in privacy/pld/.
 #include <cmath>
 #include <complex>
+#include <cstdint>
+#include <future>
 #include <limits>
 #include <random>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <boost/math/quadrature/gauss.hpp>
 #include <gtest/gtest.h>
 
 #include "privacy/accountant.hpp"
+#include "privacy/pld/composed_loss.hpp"
 #include "privacy/pld/distinct_releases.hpp"
 #include "privacy/pld/fft.hpp"
+#include "privacy/pld/privacy_loss.hpp"
 #include "privacy/rdp/binomial.hpp"
 #include "privacy/rdp/gaussian.hpp"
 #include "tests/privacy/common.hpp"
@@ -55,6 +60,58 @@ oracle::Mixture binomial_mixture(std::uint64_t k, double q, double sigma) {
     mixture.parts.emplace_back(static_cast<double>(j), weight);
   }
   return mixture;
+}
+
+/// Bounds of compositions of one mechanism share the cells of its loss. Each is the same as alone,
+/// to the last bit, whatever was computed before.
+TEST(Pld, SharedCellsChangeNoBound) {
+  const Mechanism step = PoissonGaussian{.q = 0.0314, .sigma = 1.37};
+  const auto composed = [](const pld::PrivacyLoss& loss, std::uint64_t count, double coarseness) {
+    std::vector<pld::DistinctLoss> losses;
+    losses.push_back({.above = loss, .below = {}, .same = true, .count = count});
+    return pld::ComposedLoss(std::move(losses), {.coarseness = coarseness});
+  };
+  for (const Change change : {Change::add, Change::remove, Change::replace})
+    for (const std::uint64_t group : {1, 3}) {
+      if (change == Change::replace && group > 1) continue;
+      for (const std::uint64_t count : {640, 32, 320, 1, 640}) {
+        for (const double coarseness : {10.0, 1.0})
+          for (const double delta : {1e-5, 1e-9}) {
+            const PrivacyBound alone =
+                composed(pld::privacy_loss(step, change, group), count, coarseness).epsilon(delta);
+            const PrivacyBound shared =
+                composed(pld::known_privacy_loss(step, change, group), count, coarseness)
+                    .epsilon(delta);
+            EXPECT_EQ(shared.epsilon, alone.epsilon) << count << " steps, group " << group;
+            EXPECT_EQ(shared.epsilon_lower, alone.epsilon_lower) << count << " steps";
+            EXPECT_EQ(shared.interval, alone.interval) << count << " steps";
+          }
+      }
+    }
+}
+
+/// Other threads divide the same cells at the same time.
+TEST(Pld, SharedCellsOfManyThreadsChangeNoBound) {
+  const Mechanism step = PoissonGaussian{.q = 0.0271, .sigma = 0.91};
+  const auto epsilon_of = [&](const pld::PrivacyLoss& loss, std::uint64_t count, double delta) {
+    std::vector<pld::DistinctLoss> losses;
+    losses.push_back({.above = loss, .below = {}, .same = true, .count = count});
+    return pld::ComposedLoss(std::move(losses), {}).epsilon(delta).epsilon;
+  };
+  std::vector<std::future<std::vector<double>>> found;
+  const auto all_counts = [&](bool shared) {
+    std::vector<double> all;
+    for (std::uint64_t count = 1; count < 3000; count *= 3)
+      for (const double delta : {1e-3, 1e-12})
+        all.push_back(epsilon_of(shared ? pld::known_privacy_loss(step, Change::remove, 1)
+                                        : pld::privacy_loss(step, Change::remove, 1),
+                                 count, delta));
+    return all;
+  };
+  for (int thread = 0; thread < 4; ++thread)
+    found.push_back(std::async(std::launch::async, all_counts, true));
+  const std::vector<double> alone = all_counts(false);
+  for (auto& one : found) EXPECT_EQ(one.get(), alone);
 }
 
 TEST(Pld, OneStepByQuadrature) {

@@ -88,7 +88,8 @@ TEST_F(CliCrash, ADamagedCheckpointIsNamedAndTheOneBeforeItUsed) {
 TEST_F(CliCrash, HalfWrittenFilesAreGoneAfterAResume) {
   interrupt_at("run", 50);
   const std::vector<std::string> left = {"release/.curves.png.new-77", "release/.privacy.json.new",
-                                         "private/.ledger.new", "private/.rows.new-9"};
+                                         "private/.ledger.new", "private/.rows.new-9",
+                                         "release/.report.html.new-12-1"};
   for (const std::string& name : left) write_text(folder_ / ("run/" + name), "half");
   for (const char* const name : {".owners", ".news", ".a.newer"})
     write_text(folder_ / (std::string("run/private/") + name), "a note");

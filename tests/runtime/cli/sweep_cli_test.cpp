@@ -318,6 +318,32 @@ TEST_F(SweepCli, TasksOfAnArrayShareTheRuns) {
   EXPECT_NE(text("release/sweep.csv").find("\n2,1,"), std::string::npos);
 }
 
+TEST_F(SweepCli, TasksOfAnArrayMayEndTogether) {
+  const auto words = [&](const std::string& share) {
+    return sweep(
+        {"--epsilon", "1,2,3,4", "--test-data-is-public", "--share", share, "--out", out()});
+  };
+  const TemporaryFolder texts[3];
+  std::vector<CudpProcess> tasks;
+  for (int task = 0; task < 3; ++task)
+    tasks.emplace_back(texts[task], words(std::to_string(task + 1) + "/3"));
+  for (CudpProcess& task : tasks) {
+    const Finished f = task.wait();
+    EXPECT_EQ(f.exit, 0) << f.err;
+  }
+  for (const char* run : {"001", "002", "003", "004"})
+    EXPECT_EQ(certificate(run)["status"], "finished");
+  EXPECT_EQ(lines_of(text("release/runs.csv")).size(), 5u);
+  EXPECT_EQ(text("release/runs.csv").find("missing"), std::string::npos)
+      << "the last task's table has the runs of all";
+
+  // A call that makes the runs that are left removes what a killed task left.
+  write_text(out() + "/release/.sweep.csv.new-12-1", "half");
+  fs::remove_all(out() + "/runs/004");
+  ASSERT_EQ(run_cudp(folder_, {"sweep", "--resume", out(), "--quiet"}).exit, 0);
+  EXPECT_FALSE(fs::exists(out() + "/release/.sweep.csv.new-12-1"));
+}
+
 TEST_F(SweepCli, AFileHasTheSameSettings) {
   write_text(folder_ / "sweep.toml", "repeats = 2\nepsilon = [1, 3.5]\nfeature-whiten = false\n");
   const Finished f =

@@ -19,6 +19,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/results/evaluation_report.hpp"
+#include "runtime/results/metrics.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace cudp {
@@ -487,6 +488,34 @@ TEST(EvaluationReport, DrawsPicturesOfEverything) {
       EXPECT_EQ(content_of(folder / name).substr(0, 4), "\x89PNG");
       std::filesystem::remove(folder / name);
     }
+  }
+}
+
+/// A line of metrics on the way needs no curves. Its numbers are those of the whole evaluation, to
+/// the last bit.
+TEST(Evaluation, MetricsAloneAreThoseOfTheWhole) {
+  std::vector<Predictions> all;
+  for (const auto& [loss, outputs] :
+       {std::pair{Loss::logistic, 1}, std::pair{Loss::hinge, 1},
+        std::pair{Loss::softmax_cross_entropy, 2}, std::pair{Loss::softmax_cross_entropy, 5}})
+    for (const std::size_t examples :
+         {std::size_t{0}, std::size_t{1}, std::size_t{40}, std::size_t{3000}})
+      all.push_back(random_predictions(loss, outputs, examples, 7));
+  all.push_back(logistic({0.5f, kNaN, -1.0f, 2.0f}, {1, 1, 0, 0}));
+  for (const Predictions& p : all) {
+    const Evaluation whole = evaluate(p);
+    const Evaluation some = evaluate(p, {}, {}, EvaluationParts::metrics);
+    const Metrics of_whole = metrics_of(whole);
+    const Metrics of_some = metrics_of(some);
+    ASSERT_EQ(of_some.values.size(), of_whole.values.size());
+    for (std::size_t i = 0; i < of_whole.values.size(); ++i)
+      EXPECT_EQ(std::bit_cast<std::uint64_t>(of_some.values[i]),
+                std::bit_cast<std::uint64_t>(of_whole.values[i]))
+          << metrics(of_whole.kind)[i].key << " of " << p.size();
+    EXPECT_EQ(some.confusion, whole.confusion);
+    EXPECT_TRUE(some.thresholds.empty() && some.reliability_by_count.empty());
+    for (const Evaluation::ClassFigures& of : some.of_class)
+      EXPECT_TRUE(of.roc.empty() && of.precision_recall.empty());
   }
 }
 

@@ -4,10 +4,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/error.hpp"
@@ -183,13 +186,13 @@ TEST(KeyFile, IsForTheOwnerAndRefusesDamage) {
 TEST(KeyFile, IsOverwrittenBeforeItIsRemoved) {
   for (const Sync sync : {Sync::yes, Sync::no}) {
     const TemporaryFolder folder;
-    for (const char* name : {"key", ".key.new"}) {
+    for (const char* name : {"key", ".key.new", ".key.new-12-1"}) {
       write_key(folder / name, RandomKey{{1, 2, 3, 4, 5, 6, 7, 8}}, sync);
       fs::create_hard_link(folder / name, folder / (std::string("other") + name));
     }
     const std::size_t size = content_of(folder / "key").size();
     erase_key(folder / "key");
-    for (const char* name : {"key", ".key.new"}) {
+    for (const char* name : {"key", ".key.new", ".key.new-12-1"}) {
       EXPECT_FALSE(fs::exists(folder / name));
       EXPECT_EQ(content_of(folder / (std::string("other") + name)), std::string(size, '\0'));
     }
@@ -211,6 +214,77 @@ TEST(Files, AreReplacedWholeAndKeepTheirMode) {
   EXPECT_THROW(read_file(folder / "nothing"), Error);
   const FolderLock lock(folder.path());
   EXPECT_THROW(FolderLock{folder.path()}, Error);
+}
+
+/// As tasks of `cudp sweep --share` do that end together.
+TEST(Files, OfOneNameMayBeWrittenByThreadsAndProcessesAtOnce) {
+  constexpr int kWriters = 4, kTimes = 100;
+  const TemporaryFolder folder;
+  const fs::path path = folder / "sweep.csv";
+  const auto content = [](int writer) {
+    return std::string(static_cast<std::size_t>(1000 * (writer + 1)),
+                       static_cast<char>('a' + writer));
+  };
+  const auto write_often = [&](int writer) {
+    for (int i = 0; i < kTimes; ++i) write_atomically(path, content(writer), 0600);
+  };
+  std::vector<pid_t> children;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child > 0) {
+      children.push_back(child);
+      continue;
+    }
+    try {
+      std::jthread other([&] {
+        for (int i = 0; i < kTimes; ++i) replace_file(path, content(kWriters), 0600);
+      });
+      write_often(writer);
+      other.join();
+      ::_exit(0);
+    } catch (const Error&) {
+      ::_exit(1);
+    }
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "it could not write the file";
+  }
+  const std::string last = read_file(path);
+  const bool is_whole = [&] {
+    for (int writer = 0; writer <= kWriters; ++writer)
+      if (last == content(writer)) return true;
+    return false;
+  }();
+  EXPECT_TRUE(is_whole) << last.size() << " bytes";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
+}
+
+/// A process was killed while it wrote the file, and so was another, which found that one's.
+TEST(Files, HalfWrittenAreNotInTheWayAndCanBeRemoved) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> left = {".a.new", ".a.new-77", ".a.new-77-1", ".key.new-5-2"};
+  for (const std::string& name : left) write_text(folder / name, "half");
+  fs::create_hard_link(folder / ".key.new-5-2", folder / "what is on the disk");
+  for (const char* const name : {".a.new-b", ".a.new-", "a.new", ".news"})
+    write_text(folder / name, "a note");
+  write_atomically(folder / "a", "whole");
+  EXPECT_EQ(read_file(folder / "a"), "whole");
+  EXPECT_EQ(read_file(folder / ".a.new"), "half") << "it may be another process's";
+  remove_unfinished_files(folder.path());
+  for (const std::string& name : left) EXPECT_FALSE(fs::exists(folder / name)) << name;
+  for (const char* const name : {".a.new-b", ".a.new-", "a.new", ".news", "a"})
+    EXPECT_TRUE(fs::exists(folder / name)) << name;
+  EXPECT_EQ(read_file(folder / "what is on the disk"), std::string(4, '\0'));
+  EXPECT_TRUE(is_unfinished(".a.new-77-1", "a"));
+  EXPECT_FALSE(is_unfinished(".b.new-77-1", "a"));
+
+  // What is not a file stays where it is, and nothing is written past it.
+  fs::create_directory(folder / ".b.new");
+  EXPECT_THROW(write_atomically(folder / "b", "x"), Error);
+  EXPECT_FALSE(fs::exists(folder / "b"));
 }
 
 TEST(RunFolder, AppearsWholeOrNotAtAll) {

@@ -2,12 +2,16 @@
 // thread pays for one.
 #include "runtime/training/pending_rows.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <future>
 #include <iostream>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -74,6 +78,52 @@ TEST(PendingRows, HaveAnEpsilonThatWasStarted) {
   EXPECT_ANY_THROW(rows.add(row_of(1)));
   rows.start([] { return 1.0; });
   EXPECT_ANY_THROW(rows.start([] { return 1.0; }));
+}
+
+/// A thread is made for work only if all others are busy.
+TEST(KeptThreads, AreUsedAgain) {
+  std::mutex mutex;
+  std::set<std::thread::id> seen;
+  int calls = 0;
+  {
+    KeptThreads threads;
+    const auto call_once = [&] {
+      std::promise<void> done;
+      threads.start([&] {
+        const std::lock_guard lock(mutex);
+        seen.insert(std::this_thread::get_id());
+        ++calls;
+        done.set_value();
+      });
+      done.get_future().wait();
+    };
+    for (int i = 0; i < 50; ++i) {
+      call_once();
+      // The thread is idle soon after it has told that it is done.
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_LT(seen.size(), 25u);
+
+    // Three that wait for one another need three threads.
+    std::promise<void> first, second;
+    std::promise<int> third;
+    threads.start([&, go = second.get_future().share()] {
+      go.wait();
+      third.set_value(3);
+    });
+    threads.start([&, go = first.get_future().share()] {
+      go.wait();
+      second.set_value();
+    });
+    threads.start([&] { first.set_value(); });
+    EXPECT_EQ(third.get_future().get(), 3);
+    for (int i = 0; i < 20; ++i)
+      threads.start([&] {
+        const std::lock_guard lock(mutex);
+        ++calls;
+      });
+  }
+  EXPECT_EQ(calls, 70) << "the destructor waits for all of them";
 }
 
 /// An engine that does nothing.

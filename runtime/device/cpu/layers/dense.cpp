@@ -48,7 +48,8 @@ class CpuDense final : public CpuLayer {
                                .out = result(w, first),
                                .out_stride = w.value_stride(),
                                .count = count,
-                               .columns = weight_.columns});
+                               .columns = weight_.columns,
+                               .has_one_output = outputs_ == 1});
       return;
     }
     std::int32_t row[kMaxChunk];
