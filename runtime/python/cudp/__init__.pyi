@@ -213,6 +213,17 @@ class Run:
     def private_metrics(self) -> Optional[list[dict[str, Any]]]: ...
     @property
     def classes(self) -> Optional[npt.NDArray[Any]]: ...
+    @property
+    def is_finished(self) -> bool: ...
+    def resume(
+        self,
+        data: Optional[Pair] = None,
+        *,
+        test_data: Optional[Pair] = None,
+        on_epoch: Optional[Callable[[Progress], object]] = None,
+        verbose: bool = False,
+        **settings: Any,
+    ) -> Run: ...
     def predict(self, data: Union[npt.ArrayLike, Path], **settings: Any) -> npt.NDArray[Any]: ...
     def predict_proba(
         self, data: Union[npt.ArrayLike, Path], **settings: Any

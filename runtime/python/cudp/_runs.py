@@ -347,7 +347,7 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, groups=None, m
     on_epoch: called with a Progress after each epoch. An exception in it stops the run.
     settings: those of `cudp train`, with "_" for "-".
 
-    Ctrl-C stops at a checkpoint and raises InterruptedRun, a KeyboardInterrupt; `resume` goes on.
+    Ctrl-C stops at a checkpoint and raises InterruptedRun, a KeyboardInterrupt; load(out).resume(data) goes on.
     Raises InputError, a ValueError, and BudgetError.
     """
     return train_within(_budget.Charged(), data, epsilon=epsilon, delta=delta,
@@ -460,7 +460,7 @@ def _begun_with(run):
 
 
 def load(path):
-    """Opens a run's folder, its release folder or a model's file."""
+    """Opens a run's folder, also of a run that was interrupted, its release folder or a model's file."""
     return Run(path)
 
 
@@ -500,12 +500,35 @@ class Run:
             weakref.finalize(self, _remove_if_finished, folder)
 
     def _read(self):
-        self._core = _core.Model(os.fspath(self.path), "")
         self._certificate = None
-        schema = self._released("schema.toml") if self._core.reads_table else None
+        is_interrupted = self._model_file() is None and _core.is_interrupted(os.fspath(self.path))
+        self._model = None if is_interrupted else _core.Model(os.fspath(self.path), "")
+        schema = self._released("schema.toml") if self.is_finished and self._model.reads_table else None
         self._grouped = None  # number of features, if the run was made with groups
         if schema is not None:
             self._grouped = _groups.features_of(schema.read_text(encoding="utf-8"))
+
+    @property
+    def _core(self):
+        self._check_finished()
+        return self._model
+
+    def _check_finished(self):
+        if not self.is_finished:
+            raise _core.InputError(f"{self.path}: expected a finished run, found one that was interrupted; its method "
+                                   "resume continues it")
+
+    @property
+    def is_finished(self):
+        """Whether the training ended. Otherwise it was interrupted, and `resume` continues it."""
+        return self._model is not None
+
+    def resume(self, data=None, *, test_data=None, on_epoch=None, verbose=False, **settings):
+        """Continues the training if it was interrupted, and returns this Run. data, test_data: the arrays with which
+        it began; None if it began with a path or a name. A finished run stays as it is."""
+        resume(self, data, test_data=test_data, on_epoch=on_epoch, verbose=verbose, **settings)
+        self._read()
+        return self
 
     def _released(self, name):
         """The path of a released file, or of the owner's copy of a run without privacy."""
@@ -652,6 +675,7 @@ class Run:
 
     def state_dict(self):
         """The parameters by PyTorch's names, in its layouts, as NumPy arrays."""
+        self._check_finished()
         return _read_tensors(self._model_file())
 
     def to_torch(self):
@@ -661,6 +685,8 @@ class Run:
                                 os.fspath(self.path))
 
     def _privacy_text(self):
+        if not self.is_finished:
+            return "interrupted, not finished: resume() continues it"
         c = self.certificate
         if c is None or c.epsilon is None:
             return "no certificate: not for release"
@@ -669,14 +695,16 @@ class Run:
             return text + ", may be released"
         return text + ", NOT for release: " + "; ".join(c.not_for_release)
 
+    def _model_text(self, joint):
+        return f"{self._core.name}{joint}{self._core.parameters} parameters" if self.is_finished else "without a model"
+
     def __repr__(self):
-        return (f"<cudp.Run {self._core.name} of {self._core.parameters} parameters: "
-                f"{self._privacy_text()}; {self.path}>")
+        return f"<cudp.Run {self._model_text(' of ')}: {self._privacy_text()}; {self.path}>"
 
     def _repr_html_(self):
         import html
 
-        rows = [("model", f"{self._core.name}, {self._core.parameters} parameters"),
+        rows = [("model", self._model_text(", ")),
                 ("privacy", self._privacy_text()), ("folder", os.fspath(self.path))]
         cells = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>"
                         for name, text in rows)
