@@ -18,7 +18,7 @@ leave_out() {
   leave_out "Python's headers are missing (python3-dev)"
 "$python" -m pip install --quiet --disable-pip-version-check numpy pytest 'nanobind>=2.4' ||
   leave_out "pip cannot install numpy, pytest and nanobind"
-for optional in scikit-learn dp-accounting pandas polars; do
+for optional in scikit-learn dp-accounting pandas polars pyarrow; do
   "$python" -m pip install --quiet --disable-pip-version-check "$optional" ||
     echo "python.sh: tests that need $optional are skipped" >&2
 done

@@ -15,7 +15,7 @@ __version__: str
 
 Path = Union[str, os.PathLike[str]]
 Pair = Tuple[npt.ArrayLike, npt.ArrayLike]
-Frame = Any  # a DataFrame of pandas or polars
+Frame = Any  # a DataFrame of pandas or polars, or a table with __arrow_c_stream__
 
 class Error(RuntimeError): ...
 class InputError(Error, ValueError): ...

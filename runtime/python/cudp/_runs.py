@@ -138,11 +138,6 @@ def _pair(data, name, settings):
     return _arrays.features(data[0], "X", missing), _arrays.labels(data[1], "y", target, missing)
 
 
-def _is_frame(data):
-    """Whether data are a DataFrame of pandas or polars."""
-    return hasattr(data, "columns") and (hasattr(data, "to_csv") or hasattr(data, "write_csv"))
-
-
 def _state_texts(settings):
     """Whether settings, which are public, are those of texts. Then no row decides how the others are read."""
     if any(_stated(settings, name) is not None for name in ("vectors", "embedding", "vocabulary")):
@@ -232,9 +227,10 @@ def _texts_as_table(data, test_data, settings, folder):
 
 
 def _frames_as_tables(data, test_data, settings, folder):
-    """Writes DataFrames into the folder, and returns the data with their paths. What the schema says of a file's
-    dialect is not for them: the schema of the settings becomes one of the dialect in which they are written."""
-    frames = [_is_frame(data), _is_frame(test_data)]
+    """Writes DataFrames, and tables of Arrow, into the folder, and returns the data with their paths. What the schema
+    says of a file's dialect is not for them: the schema of the settings becomes one of the dialect in which they are
+    written."""
+    frames = [_cells.is_table(data), _cells.is_table(test_data)]
     if not any(frames):
         return data, test_data
     schema = settings.get("schema")
@@ -258,10 +254,16 @@ def _frames_as_tables(data, test_data, settings, folder):
                 "found one of each"
             )
         settings["schema"] = _write_schema(written, folder, schema)
+
+    def path_of(frame, name):
+        path = os.path.join(folder, name)
+        _cells.write_frame(frame, path, written["text"])
+        return path
+
     if frames[0]:
-        data = _cells.write_frame(data, os.path.join(folder, "frame.csv"), written["text"])
+        data = path_of(data, "frame.csv")
     if frames[1]:
-        test_data = _cells.write_frame(test_data, os.path.join(folder, "frame-test.csv"), written["text"])
+        test_data = path_of(test_data, "frame-test.csv")
     return data, test_data
 
 
@@ -330,7 +332,8 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, groups=None, m
     """Trains a model with differential privacy, and returns the Run.
 
     data: (X, y), the path of a data set, or the name of a built-in one; with `preset` none; or a
-    DataFrame of pandas or polars with the setting `schema`, which is written to a temporary file; or
+    DataFrame of pandas or polars, or another table with __arrow_c_stream__ (pyarrow's, duckdb's), with
+    the setting `schema`, which is written to a temporary file; or
     (texts, labels) with `classes`, and public vectors of words: `vectors`, a dict of words or (words,
     array), or the setting `embedding`. X is
     [n, features] of float16, float32 or float64, or images [n, height, width] or
@@ -378,7 +381,7 @@ def train_within(charged, data, *, test_data=None, groups=None, max_rows=None, b
     _arrays.check_apart(data, test_data)
     frames = None
     texts = _is_pair(data) and len(data) == 2 and _is_texts(data[0], settings)
-    if texts or groups is not None or _is_frame(data) or _is_frame(test_data):
+    if texts or groups is not None or _cells.is_table(data) or _cells.is_table(test_data):
         frames = tempfile.mkdtemp(prefix="cudp-table-")
     try:
         if texts:
@@ -545,8 +548,9 @@ class Run:
         return self.path if self.path.is_file() else self._released("model.safetensors")
 
     def _table_to_score(self, write, settings, folder):
-        """Returns the settings with the path of a table that `write`(its path, its schema) makes: it has the
-        dialect of tables that Python writes, whatever that of the training's."""
+        """Returns the path of a table that `write`(its path, its schema) makes, the settings, and the number of rows,
+        which `write` returns. The table has the dialect of tables that Python writes, whatever that of the
+        training's."""
         written, path = None, os.path.join(folder, "table.csv")
         stated = settings.get("schema")
         if isinstance(stated, (str, os.PathLike)):
@@ -555,8 +559,7 @@ class Run:
             written = _core.written_schema_of(text, os.fspath(self.path))
         if written is not None and not written["is_stated"]:
             settings = {**settings, "schema": _write_schema(written, folder, stated or "schema")}
-        write(path, written or {})
-        return path, settings
+        return path, settings, write(path, written or {})
 
     @property
     def certificate(self):
@@ -595,15 +598,17 @@ class Run:
         return np.array(names) if names else np.arange(self._core.classes)
 
     def _with_table(self, data, y, settings, score):
-        """Calls score(path, settings) if data must be written as a table first; else score(None, settings)."""
-        if _is_frame(data):
+        """Calls score(path, settings, number of rows) if data must be written as a table first; else
+        score(None, settings, None)."""
+        if _cells.is_table(data):
             def write(path, schema):
-                _cells.write_frame(data, path, schema.get("text", ""))
+                return _cells.write_frame(data, path, schema.get("text", ""))
         elif _is_texts(data):
             labels = None if y is None else _label_texts(y, data)
 
             def write(path, schema):
                 _write_texts(data, labels, path, [schema.get("examples") or "text", schema.get("label") or "label"])
+                return len(data)
         elif self._grouped is not None and not isinstance(data, (str, os.PathLike)):
             missing = _takes_missing(settings)
             x = _arrays.features(data, "X", missing)
@@ -611,16 +616,17 @@ class Run:
 
             def write(path, schema):
                 _groups.write_scored(x, labels, self._grouped, path)
+                return len(x)
         else:
-            return score(None, settings)
+            return score(None, settings, None)
         with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
             return score(*self._table_to_score(write, settings, folder))
 
     def _outputs(self, data, settings):
-        def score(table, settings):
+        def score(table, settings, rows):
             if table is not None:
                 out = self._core.predict(plain_settings({"dataset": table, **settings}), None)
-                if len(out["logits"]) != len(data):
+                if len(out["logits"]) != rows:
                     raise _core.Error("predict: expected an output for each row, found fewer or more")
                 return out
             return self._core.predict(*self._scored(data, settings))
@@ -662,11 +668,11 @@ class Run:
         covers them: do not publish those of private rows."""
         if isinstance(data, (tuple, list)) and y is None and not _is_texts(data):
             data, y = data
-        if y is None and not _is_frame(data) and not isinstance(data, (str, os.PathLike)):
+        if y is None and not _cells.is_table(data) and not isinstance(data, (str, os.PathLike)):
             raise _core.InputError("y: expected one label for each row, found none; the data are (X, y) or "
                                    "(texts, labels) of the same length")
 
-        def score(table, settings):
+        def score(table, settings, _):
             if table is not None:
                 return self._core.evaluate(plain_settings({"dataset": table, **settings}), None)
             return self._core.evaluate(*self._scored(data, settings, y))
