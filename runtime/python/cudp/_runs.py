@@ -15,6 +15,7 @@ from . import _arrays, _budget, _cells, _core, _groups, _models
 from ._settings import plain_settings
 
 _ARRAYS = "arrays.npz"
+_TABLE = "cudp-table-"  # folders of temporary tables
 
 
 class Certificate(dict):
@@ -382,7 +383,7 @@ def train_within(charged, data, *, test_data=None, groups=None, max_rows=None, b
     frames = None
     texts = _is_pair(data) and len(data) == 2 and _is_texts(data[0], settings)
     if texts or groups is not None or _cells.is_table(data) or _cells.is_table(test_data):
-        frames = tempfile.mkdtemp(prefix="cudp-table-")
+        frames = tempfile.mkdtemp(prefix=_TABLE)
     try:
         if texts:
             data, test_data = _texts_as_table(data, test_data, settings, frames)
@@ -442,14 +443,23 @@ def resume(run, data=None, *, test_data=None, on_epoch=None, verbose=False, **se
     path = os.fspath(getattr(run, "path", run))
     arrays = test_arrays = None
     if data is not None:
+        if not _is_pair(data):
+            raise _core.InputError("data: expected (X, y), or none for a run that began with a path or a name; found "
+                                   "something else; a run on a DataFrame cannot be resumed")
         _arrays.check_apart(data, test_data)
         begun = _begun_with(path)
         arrays = _pair(data, "data", begun)
         if test_data is not None:
             test_arrays = _pair(test_data, "test_data", begun)
     charged = _budget.Charged()
-    folder = _core.resume(path, plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
-                          bool(verbose), charged.files)
+    try:
+        folder = _core.resume(path, plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
+                              bool(verbose), charged.files)
+    except _core.InputError as e:
+        if f"/{_TABLE}" not in str(e):
+            raise
+        raise _core.InputError(f"{path}: expected a run on arrays, a path or a name, found one on a DataFrame, texts or "
+                               "groups, whose table was temporary and is gone; train anew") from None
     return Run(folder)
 
 
@@ -619,7 +629,7 @@ class Run:
                 return len(x)
         else:
             return score(None, settings, None)
-        with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
+        with tempfile.TemporaryDirectory(prefix=_TABLE) as folder:
             return score(*self._table_to_score(write, settings, folder))
 
     def _outputs(self, data, settings):

@@ -186,6 +186,20 @@ def test_a_value_of_arrow_has_the_text_of_pandas(tmp_path):
     assert arrow_lines(far, tmp_path / "t.csv")[1:] == [["1970-01-01"], ["unreadable"]]
 
 
+def test_a_run_on_a_frame_is_not_resumed(in_folder):
+    def stop(progress):
+        raise KeyError(progress.step)
+
+    pathlib.Path("visits.toml").write_text(COLUMNS)
+    frame = frame_of("pandas")
+    with pytest.raises(KeyError):
+        cudp.train(frame, schema="visits.toml", out="run", on_epoch=stop, **{**SETTINGS, "epochs": 2})
+    for data, sentence in ((None, "on a DataFrame, texts or groups, whose table was temporary"),
+                           (frame, "data: expected .* a run on a DataFrame cannot be resumed")):
+        with pytest.raises(cudp.InputError, match=sentence):
+            cudp.load("run").resume(data)
+
+
 def test_what_arrow_cannot_give_as_a_table_is_refused(in_folder):
     pyarrow = pytest.importorskip("pyarrow")
     pathlib.Path("visits.toml").write_text(COLUMNS)
