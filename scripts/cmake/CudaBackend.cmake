@@ -2,19 +2,18 @@
 # AUTO takes the backend where nvcc 12 or newer, cuBLAS and cuFFT are found.
 include(CheckLanguage)
 set(CUDP_CUDA_CODE ALL CACHE STRING
-  "Machine code for ALL devices, or for the one HERE (Hopper's without one); others compile PTX at their first start")
-set_property(CACHE CUDP_CUDA_CODE PROPERTY STRINGS ALL HERE)
+  "Devices with machine code: ALL, HERE (this machine's), or some of sm_80;sm_90;sm_100; others compile PTX when they start")
 set(CUDP_WITH_CUDA OFF)
 
-# Sets `name` to the machine code for this machine's first device, sm_90 if there is none.
+# Sets `name` to the machine code for this machine's first device; to none if there is no device, or another one.
 function(machine_code_of_this_device name)
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
     OUTPUT_VARIABLE capability ERROR_QUIET RESULT_VARIABLE failed)
-  set(code sm_90)
-  if(NOT failed AND capability MATCHES "^ *(8|10)[.]")  # 8.x runs sm_80's, 10.x sm_100's
+  set(code "")
+  if(NOT failed AND capability MATCHES "^ *(8|9|10)[.]")  # 8.x runs sm_80's, 10.x sm_100's
     set(code sm_${CMAKE_MATCH_1}0)
   endif()
-  set(${name} ${code} PARENT_SCOPE)
+  set(${name} "${code}" PARENT_SCOPE)
 endfunction()
 if(CUDP_CUDA STREQUAL "OFF")
   set(cuda_missing "not asked for")
@@ -49,10 +48,12 @@ if(CUDP_WITH_CUDA)
     # Code comes from one PTX, Ampere's, which is compiled once. Kernels with parts of their own for
     # Hopper and newer devices (kernels/common/dependent.cuh) have a second PTX.
     set(CMAKE_CUDA_ARCHITECTURES OFF)
-    set(machine_code sm_80 sm_90 sm_100)
+    set(machine_code ${CUDP_CUDA_CODE})
     if(CUDP_TESTS)  # A build that is tested need not run everywhere at once: others compile its PTX when they start.
       set(machine_code sm_90)
-    elseif(CUDP_CUDA_CODE STREQUAL "HERE")
+    elseif(machine_code STREQUAL "ALL")
+      set(machine_code sm_80 sm_90 sm_100)
+    elseif(machine_code STREQUAL "HERE")
       machine_code_of_this_device(machine_code)
     endif()
     if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
