@@ -18,10 +18,13 @@ leave_out() {
   leave_out "Python's headers are missing (python3-dev)"
 "$python" -m pip install --quiet --disable-pip-version-check numpy pytest 'nanobind>=2.4' ||
   leave_out "pip cannot install numpy, pytest and nanobind"
-for optional in scikit-learn dp-accounting pandas polars; do
-  "$python" -m pip install --quiet --disable-pip-version-check "$optional" ||
-    echo "python.sh: tests that need $optional are skipped" >&2
-done
+optional=(scikit-learn dp-accounting pandas polars pyarrow)
+if ! "$python" -m pip install --quiet --disable-pip-version-check "${optional[@]}" 2>/dev/null; then
+  for package in "${optional[@]}"; do
+    "$python" -m pip install --quiet --disable-pip-version-check "$package" ||
+      echo "python.sh: tests that need $package are skipped" >&2
+  done
+fi
 
 cmake -S . -B "$build" -DCUDP_PYTHON=ON -DPython_EXECUTABLE="$python" >/dev/null
 cmake --build "$build" --target cudp_python cudp

@@ -53,7 +53,7 @@ if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then
   export PATH="$PATH:/usr/local/cuda/bin"
 fi
 settings=(-DCUDP_CUDA="${CUDP_CUDA:-AUTO}")
-[[ -f $build/CMakeCache.txt ]] || settings+=(-G Ninja -DCMAKE_BUILD_TYPE=Release -DCUDP_UNITY=ON)
+[[ -f $build/CMakeCache.txt ]] || settings+=(-G Ninja -DCMAKE_BUILD_TYPE=Release -DCUDP_UNITY=ON -DCUDP_UNITY_BATCH=40)
 # A folder that once had the tests keeps them.
 if [[ $tests == ON || ! -f $build/CMakeCache.txt ]]; then
   settings+=(-DCUDP_TESTS=$tests -DCUDP_BENCH=$tests)

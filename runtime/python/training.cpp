@@ -1,5 +1,6 @@
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -21,6 +22,7 @@
 #include "runtime/python/module.hpp"
 #include "runtime/python/settings.hpp"
 #include "runtime/results/metrics.hpp"
+#include "runtime/run/folder.hpp"
 #include "runtime/run/run.hpp"
 #include "runtime/settings/options.hpp"
 #include "runtime/training/loaded_data.hpp"
@@ -206,10 +208,21 @@ std::string train_on(const std::string& run, const nb::dict& given, nb::handle d
   check_settings(settings);
   settings["resume"] = {run, "--resume"};
   const ArraysInUse arrays{given_arrays(data, test)};
-  if (finished_result(settings)) return run;
+  if (finished_result(settings)) {
+    if (verbose) Reporter(false).info(run + " is complete; nothing to do");
+    return run;
+  }
   return train_run(on_row, verbose, DrawPictures::yes, [&](Reporter& reporter, RunCaller& caller) {
     return resume_run(settings, reporter, nullptr, alone(), &caller, arrays, {budgets});
   });
+}
+
+/// Returns whether `path` is the folder of a run that has not ended. Throws InputError if it is the
+/// folder of a training that `cudp tune` started.
+bool is_interrupted(const std::string& path) {
+  check_not_of_tuning(path);
+  const RunFolder folder(path);
+  return std::filesystem::exists(folder.ledger()) && !std::filesystem::exists(folder.result());
 }
 
 /// Returns the keys of all settings of a training, e.g. "batch".
@@ -237,6 +250,7 @@ void bind_training(nb::module_& m) {
         nb::arg("temporary"));
   m.def("resume", &train_on, nb::arg("run"), nb::arg("settings"), nb::arg("data").none(),
         nb::arg("test").none(), nb::arg("on_row").none(), nb::arg("verbose"), nb::arg("budgets"));
+  m.def("is_interrupted", &is_interrupted);
   m.def("certificate", &certificate);
   m.def("setting_names", &setting_names);
 }

@@ -1,7 +1,20 @@
 # Sets CUDP_WITH_CUDA and, with it, the CUDA language, after the wish CUDP_CUDA=AUTO|ON|OFF.
 # AUTO takes the backend where nvcc 12 or newer, cuBLAS and cuFFT are found.
 include(CheckLanguage)
+set(CUDP_CUDA_CODE ALL CACHE STRING
+  "Devices with machine code: ALL, HERE (this machine's), or some of sm_80;sm_90;sm_100; others compile PTX when they start")
 set(CUDP_WITH_CUDA OFF)
+
+# Sets `name` to the machine code for this machine's first device; to none if there is no device, or another one.
+function(machine_code_of_this_device name)
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+    OUTPUT_VARIABLE capability ERROR_QUIET RESULT_VARIABLE failed)
+  set(code "")
+  if(NOT failed AND capability MATCHES "^ *(8|9|10)[.]")  # 8.x runs sm_80's, 10.x sm_100's
+    set(code sm_${CMAKE_MATCH_1}0)
+  endif()
+  set(${name} "${code}" PARENT_SCOPE)
+endfunction()
 if(CUDP_CUDA STREQUAL "OFF")
   set(cuda_missing "not asked for")
 else()
@@ -35,18 +48,30 @@ if(CUDP_WITH_CUDA)
     # Code comes from one PTX, Ampere's, which is compiled once. Kernels with parts of their own for
     # Hopper and newer devices (kernels/common/dependent.cuh) have a second PTX.
     set(CMAKE_CUDA_ARCHITECTURES OFF)
-    set(ampere_code compute_80)
-    set(hopper_code sm_90)
-    if(NOT CUDP_TESTS)  # A build that is tested need not run everywhere at once: others compile its PTX when they start.
-      string(APPEND ampere_code ,sm_80)
-      if(NOT CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
-        string(APPEND hopper_code ,sm_100)
-      endif()
+    set(machine_code ${CUDP_CUDA_CODE})
+    if(CUDP_TESTS)  # A build that is tested need not run everywhere at once: others compile its PTX when they start.
+      set(machine_code sm_90)
+    elseif(machine_code STREQUAL "ALL")
+      set(machine_code sm_80 sm_90 sm_100)
+    elseif(machine_code STREQUAL "HERE")
+      machine_code_of_this_device(machine_code)
     endif()
-    set(cuda_code "--generate-code=arch=compute_80,code=[${ampere_code},${hopper_code}]")
+    if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
+      list(REMOVE_ITEM machine_code sm_100)
+    endif()
+    set(ampere_code compute_80)
+    set(hopper_code "")
+    foreach(code ${machine_code})
+      if(code STREQUAL "sm_80")
+        string(APPEND ampere_code ,${code})
+      else()
+        string(APPEND hopper_code ,${code})
+      endif()
+    endforeach()
+    set(cuda_code "--generate-code=arch=compute_80,code=[${ampere_code}${hopper_code}]")
     set(dependent_cuda_code "--generate-code=arch=compute_80,code=[${ampere_code}]"
-      "--generate-code=arch=compute_90,code=[compute_90,${hopper_code}]")
-    message(STATUS "CUDA device code: ${ampere_code},${hopper_code}")
+      "--generate-code=arch=compute_90,code=[compute_90${hopper_code}]")
+    message(STATUS "CUDA device code: ${ampere_code}${hopper_code}")
     # Tests and benchmarks are for the machine that builds them: PTX, which every device compiles.
     set(CUDP_CUDA_TEST_ARCHITECTURES 80-virtual)
   else()

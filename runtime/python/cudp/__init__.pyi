@@ -15,7 +15,7 @@ __version__: str
 
 Path = Union[str, os.PathLike[str]]
 Pair = Tuple[npt.ArrayLike, npt.ArrayLike]
-Frame = Any  # a DataFrame of pandas or polars
+Frame = Any  # a DataFrame of pandas or polars, or a table with __arrow_c_stream__
 
 class Error(RuntimeError): ...
 class InputError(Error, ValueError): ...
@@ -213,6 +213,17 @@ class Run:
     def private_metrics(self) -> Optional[list[dict[str, Any]]]: ...
     @property
     def classes(self) -> Optional[npt.NDArray[Any]]: ...
+    @property
+    def is_finished(self) -> bool: ...
+    def resume(
+        self,
+        data: Optional[Pair] = None,
+        *,
+        test_data: Optional[Pair] = None,
+        on_epoch: Optional[Callable[[Progress], object]] = None,
+        verbose: bool = False,
+        **settings: Any,
+    ) -> Run: ...
     def predict(self, data: Union[npt.ArrayLike, Path], **settings: Any) -> npt.NDArray[Any]: ...
     def predict_proba(
         self, data: Union[npt.ArrayLike, Path], **settings: Any

@@ -106,10 +106,6 @@ def _column_numbers(column, name):
     return _numbers(_cells.values_of(column), name)
 
 
-def _is_frame(values):
-    return hasattr(values, "columns") and (hasattr(values, "iloc") or hasattr(values, "to_series"))
-
-
 def _is_series(values):
     return not hasattr(values, "columns") and (hasattr(values, "iloc") or hasattr(values, "to_list"))
 
@@ -136,7 +132,7 @@ def features(values, name="X", missing=False):
     counts as missing."""
     if isinstance(values, np.ndarray):
         return native(values, name)
-    if _is_frame(values):
+    if _cells.is_frame(values):
         return _frame_features(values, name, missing)
     if isinstance(values, (list, tuple)):
         if values and all(isinstance(row, np.ndarray) and row.ndim > 0 for row in values):
@@ -164,7 +160,7 @@ def labels(values, name="y", target=False, missing=False):
     if isinstance(values, np.ndarray):
         array = native(values, name)
     else:
-        if _is_frame(values) and values.shape[1] == 1:
+        if _cells.is_frame(values) and values.shape[1] == 1:
             values = _columns(values)[0]
         if isinstance(values, (list, tuple)):
             array = _numbers(values, name) if target else _class_numbers(values, name, missing)
@@ -187,7 +183,7 @@ def _memory(values):
         return [values]
     if isinstance(values, (list, tuple)):
         return [part for part in values if isinstance(part, np.ndarray)]
-    if _is_frame(values):
+    if _cells.is_frame(values):
         return [part for column in _columns(values) for part in _memory(column)]
     if not _is_series(values):
         return []

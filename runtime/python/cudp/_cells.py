@@ -103,7 +103,7 @@ def values_of(values):
     list has one type for all, which one value can change. None if they are something else."""
     if getattr(values, "ndim", 1) != 1 or isinstance(values, (str, bytes, dict, set, frozenset)):
         return None
-    for name in ("tolist", "to_list"):  # NumPy and pandas; polars
+    for name in ("tolist", "to_list", "to_pylist"):  # NumPy and pandas; polars; Arrow
         if hasattr(values, name):
             return getattr(values, name)()
     try:
@@ -180,7 +180,9 @@ def _values_of_column(column):
         return [_value_at(column, i) for i in range(len(column))]
 
 
-class _NoText:
+class NoText:
+    """Stands for a value that no class of Python has, such as a date after the year 9999."""
+
     def __str__(self):
         raise ValueError
 
@@ -189,7 +191,7 @@ def _value_at(column, i):
     try:
         return column.iloc[i : i + 1].tolist()[0]
     except Exception:
-        return _NoText()
+        return NoText()
 
 
 def _far_dates(column):
@@ -241,13 +243,50 @@ def _write_polars(part, file, with_header):
         include_header=with_header, quote_style="necessary" if part.width > 1 else "always"))
 
 
+def _write_arrow(source, times, file):
+    """Writes each cell by its own value, as one of pandas. Returns the number of rows."""
+    from ._arrow import Table
+
+    table = Table(source)
+    writer = table_writer(file, len(table.names))
+    writer.writerow(table.names)
+    rows = 0
+    for columns in table.rows(_ROWS_AT_ONCE):
+        texts = [[cell_text(value, name in times) for value in values] for name, values in zip(table.names, columns)]
+        writer.writerows(zip(*texts))
+        rows += len(columns[0]) if columns else 0
+    return rows
+
+
+def _is_pandas(data):
+    return hasattr(data, "columns") and hasattr(data, "iloc")
+
+
+def _is_polars(data):
+    return hasattr(data, "columns") and hasattr(data, "to_series")
+
+
+def is_frame(data):
+    """Whether data are a DataFrame of pandas or polars."""
+    return _is_pandas(data) or _is_polars(data)
+
+
+def is_table(data):
+    """Whether data are a DataFrame, or another table that Arrow's C stream hands over."""
+    is_column = not hasattr(data, "columns") and (hasattr(data, "iloc") or hasattr(data, "to_list"))
+    return is_frame(data) or (hasattr(data, "__arrow_c_stream__") and not is_column)
+
+
 def write_frame(frame, path, schema=""):
-    """Writes a DataFrame as a table for the program. schema: the text of the schema, or ""."""
+    """Writes a DataFrame, or a table of Arrow, as a table for the program. schema: the text of the schema, or "".
+    Returns the number of rows."""
     times = times_of(schema)
     with open_table(path) as file:
+        if not is_frame(frame):
+            return _write_arrow(frame, times, file)
         for begin in range(0, max(len(frame), 1), _ROWS_AT_ONCE):
-            if hasattr(frame, "write_csv"):
+            if _is_polars(frame):
                 _write_polars(frame[begin : begin + _ROWS_AT_ONCE], file, begin == 0)
             else:
                 _write_pandas(frame.iloc[begin : begin + _ROWS_AT_ONCE], times, file, begin == 0)
-    return path
+    return len(frame)

@@ -15,6 +15,7 @@ from . import _arrays, _budget, _cells, _core, _groups, _models
 from ._settings import plain_settings
 
 _ARRAYS = "arrays.npz"
+_TABLE = "cudp-table-"  # folders of temporary tables
 
 
 class Certificate(dict):
@@ -138,11 +139,6 @@ def _pair(data, name, settings):
     return _arrays.features(data[0], "X", missing), _arrays.labels(data[1], "y", target, missing)
 
 
-def _is_frame(data):
-    """Whether data are a DataFrame of pandas or polars."""
-    return hasattr(data, "columns") and (hasattr(data, "to_csv") or hasattr(data, "write_csv"))
-
-
 def _state_texts(settings):
     """Whether settings, which are public, are those of texts. Then no row decides how the others are read."""
     if any(_stated(settings, name) is not None for name in ("vectors", "embedding", "vocabulary")):
@@ -232,9 +228,10 @@ def _texts_as_table(data, test_data, settings, folder):
 
 
 def _frames_as_tables(data, test_data, settings, folder):
-    """Writes DataFrames into the folder, and returns the data with their paths. What the schema says of a file's
-    dialect is not for them: the schema of the settings becomes one of the dialect in which they are written."""
-    frames = [_is_frame(data), _is_frame(test_data)]
+    """Writes DataFrames, and tables of Arrow, into the folder, and returns the data with their paths. What the schema
+    says of a file's dialect is not for them: the schema of the settings becomes one of the dialect in which they are
+    written."""
+    frames = [_cells.is_table(data), _cells.is_table(test_data)]
     if not any(frames):
         return data, test_data
     schema = settings.get("schema")
@@ -258,10 +255,16 @@ def _frames_as_tables(data, test_data, settings, folder):
                 "found one of each"
             )
         settings["schema"] = _write_schema(written, folder, schema)
+
+    def path_of(frame, name):
+        path = os.path.join(folder, name)
+        _cells.write_frame(frame, path, written["text"])
+        return path
+
     if frames[0]:
-        data = _cells.write_frame(data, os.path.join(folder, "frame.csv"), written["text"])
+        data = path_of(data, "frame.csv")
     if frames[1]:
-        test_data = _cells.write_frame(test_data, os.path.join(folder, "frame-test.csv"), written["text"])
+        test_data = path_of(test_data, "frame-test.csv")
     return data, test_data
 
 
@@ -330,7 +333,8 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, groups=None, m
     """Trains a model with differential privacy, and returns the Run.
 
     data: (X, y), the path of a data set, or the name of a built-in one; with `preset` none; or a
-    DataFrame of pandas or polars with the setting `schema`, which is written to a temporary file; or
+    DataFrame of pandas or polars, or another table with __arrow_c_stream__ (pyarrow's, duckdb's), with
+    the setting `schema`, which is written to a temporary file; or
     (texts, labels) with `classes`, and public vectors of words: `vectors`, a dict of words or (words,
     array), or the setting `embedding`. X is
     [n, features] of float16, float32 or float64, or images [n, height, width] or
@@ -347,7 +351,7 @@ def train(data=None, *, epsilon=None, delta=None, test_data=None, groups=None, m
     on_epoch: called with a Progress after each epoch. An exception in it stops the run.
     settings: those of `cudp train`, with "_" for "-".
 
-    Ctrl-C stops at a checkpoint and raises InterruptedRun, a KeyboardInterrupt; `resume` goes on.
+    Ctrl-C stops at a checkpoint and raises InterruptedRun, a KeyboardInterrupt; load(out).resume(data) goes on.
     Raises InputError, a ValueError, and BudgetError.
     """
     return train_within(_budget.Charged(), data, epsilon=epsilon, delta=delta,
@@ -378,8 +382,8 @@ def train_within(charged, data, *, test_data=None, groups=None, max_rows=None, b
     _arrays.check_apart(data, test_data)
     frames = None
     texts = _is_pair(data) and len(data) == 2 and _is_texts(data[0], settings)
-    if texts or groups is not None or _is_frame(data) or _is_frame(test_data):
-        frames = tempfile.mkdtemp(prefix="cudp-table-")
+    if texts or groups is not None or _cells.is_table(data) or _cells.is_table(test_data):
+        frames = tempfile.mkdtemp(prefix=_TABLE)
     try:
         if texts:
             data, test_data = _texts_as_table(data, test_data, settings, frames)
@@ -439,14 +443,23 @@ def resume(run, data=None, *, test_data=None, on_epoch=None, verbose=False, **se
     path = os.fspath(getattr(run, "path", run))
     arrays = test_arrays = None
     if data is not None:
+        if not _is_pair(data):
+            raise _core.InputError("data: expected (X, y), or none for a run that began with a path or a name; found "
+                                   "something else; a run on a DataFrame cannot be resumed")
         _arrays.check_apart(data, test_data)
         begun = _begun_with(path)
         arrays = _pair(data, "data", begun)
         if test_data is not None:
             test_arrays = _pair(test_data, "test_data", begun)
     charged = _budget.Charged()
-    folder = _core.resume(path, plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
-                          bool(verbose), charged.files)
+    try:
+        folder = _core.resume(path, plain_settings(settings), arrays, test_arrays, _on_row(on_epoch),
+                              bool(verbose), charged.files)
+    except _core.InputError as e:
+        if f"/{_TABLE}" not in str(e):
+            raise
+        raise _core.InputError(f"{path}: expected a run on arrays, a path or a name, found one on a DataFrame, texts or "
+                               "groups, whose table was temporary and is gone; train anew") from None
     return Run(folder)
 
 
@@ -460,7 +473,7 @@ def _begun_with(run):
 
 
 def load(path):
-    """Opens a run's folder, its release folder or a model's file."""
+    """Opens a run's folder, also of a run that was interrupted, its release folder or a model's file."""
     return Run(path)
 
 
@@ -500,12 +513,35 @@ class Run:
             weakref.finalize(self, _remove_if_finished, folder)
 
     def _read(self):
-        self._core = _core.Model(os.fspath(self.path), "")
         self._certificate = None
-        schema = self._released("schema.toml") if self._core.reads_table else None
+        is_interrupted = self._model_file() is None and _core.is_interrupted(os.fspath(self.path))
+        self._model = None if is_interrupted else _core.Model(os.fspath(self.path), "")
+        schema = self._released("schema.toml") if self.is_finished and self._model.reads_table else None
         self._grouped = None  # number of features, if the run was made with groups
         if schema is not None:
             self._grouped = _groups.features_of(schema.read_text(encoding="utf-8"))
+
+    @property
+    def _core(self):
+        self._check_finished()
+        return self._model
+
+    def _check_finished(self):
+        if not self.is_finished:
+            raise _core.InputError(f"{self.path}: expected a finished run, found one that was interrupted; its method "
+                                   "resume continues it")
+
+    @property
+    def is_finished(self):
+        """Whether the training ended. Otherwise it was interrupted, and `resume` continues it."""
+        return self._model is not None
+
+    def resume(self, data=None, *, test_data=None, on_epoch=None, verbose=False, **settings):
+        """Continues the training if it was interrupted, and returns this Run. data, test_data: the arrays with which
+        it began; None if it began with a path or a name. A finished run stays as it is."""
+        resume(self, data, test_data=test_data, on_epoch=on_epoch, verbose=verbose, **settings)
+        self._read()
+        return self
 
     def _released(self, name):
         """The path of a released file, or of the owner's copy of a run without privacy."""
@@ -522,8 +558,9 @@ class Run:
         return self.path if self.path.is_file() else self._released("model.safetensors")
 
     def _table_to_score(self, write, settings, folder):
-        """Returns the settings with the path of a table that `write`(its path, its schema) makes: it has the
-        dialect of tables that Python writes, whatever that of the training's."""
+        """Returns the path of a table that `write`(its path, its schema) makes, the settings, and the number of rows,
+        which `write` returns. The table has the dialect of tables that Python writes, whatever that of the
+        training's."""
         written, path = None, os.path.join(folder, "table.csv")
         stated = settings.get("schema")
         if isinstance(stated, (str, os.PathLike)):
@@ -532,8 +569,7 @@ class Run:
             written = _core.written_schema_of(text, os.fspath(self.path))
         if written is not None and not written["is_stated"]:
             settings = {**settings, "schema": _write_schema(written, folder, stated or "schema")}
-        write(path, written or {})
-        return path, settings
+        return path, settings, write(path, written or {})
 
     @property
     def certificate(self):
@@ -572,15 +608,17 @@ class Run:
         return np.array(names) if names else np.arange(self._core.classes)
 
     def _with_table(self, data, y, settings, score):
-        """Calls score(path, settings) if data must be written as a table first; else score(None, settings)."""
-        if _is_frame(data):
+        """Calls score(path, settings, number of rows) if data must be written as a table first; else
+        score(None, settings, None)."""
+        if _cells.is_table(data):
             def write(path, schema):
-                _cells.write_frame(data, path, schema.get("text", ""))
+                return _cells.write_frame(data, path, schema.get("text", ""))
         elif _is_texts(data):
             labels = None if y is None else _label_texts(y, data)
 
             def write(path, schema):
                 _write_texts(data, labels, path, [schema.get("examples") or "text", schema.get("label") or "label"])
+                return len(data)
         elif self._grouped is not None and not isinstance(data, (str, os.PathLike)):
             missing = _takes_missing(settings)
             x = _arrays.features(data, "X", missing)
@@ -588,16 +626,17 @@ class Run:
 
             def write(path, schema):
                 _groups.write_scored(x, labels, self._grouped, path)
+                return len(x)
         else:
-            return score(None, settings)
-        with tempfile.TemporaryDirectory(prefix="cudp-table-") as folder:
+            return score(None, settings, None)
+        with tempfile.TemporaryDirectory(prefix=_TABLE) as folder:
             return score(*self._table_to_score(write, settings, folder))
 
     def _outputs(self, data, settings):
-        def score(table, settings):
+        def score(table, settings, rows):
             if table is not None:
                 out = self._core.predict(plain_settings({"dataset": table, **settings}), None)
-                if len(out["logits"]) != len(data):
+                if len(out["logits"]) != rows:
                     raise _core.Error("predict: expected an output for each row, found fewer or more")
                 return out
             return self._core.predict(*self._scored(data, settings))
@@ -639,11 +678,11 @@ class Run:
         covers them: do not publish those of private rows."""
         if isinstance(data, (tuple, list)) and y is None and not _is_texts(data):
             data, y = data
-        if y is None and not _is_frame(data) and not isinstance(data, (str, os.PathLike)):
+        if y is None and not _cells.is_table(data) and not isinstance(data, (str, os.PathLike)):
             raise _core.InputError("y: expected one label for each row, found none; the data are (X, y) or "
                                    "(texts, labels) of the same length")
 
-        def score(table, settings):
+        def score(table, settings, _):
             if table is not None:
                 return self._core.evaluate(plain_settings({"dataset": table, **settings}), None)
             return self._core.evaluate(*self._scored(data, settings, y))
@@ -652,6 +691,7 @@ class Run:
 
     def state_dict(self):
         """The parameters by PyTorch's names, in its layouts, as NumPy arrays."""
+        self._check_finished()
         return _read_tensors(self._model_file())
 
     def to_torch(self):
@@ -661,6 +701,8 @@ class Run:
                                 os.fspath(self.path))
 
     def _privacy_text(self):
+        if not self.is_finished:
+            return "interrupted, not finished: resume() continues it"
         c = self.certificate
         if c is None or c.epsilon is None:
             return "no certificate: not for release"
@@ -669,14 +711,16 @@ class Run:
             return text + ", may be released"
         return text + ", NOT for release: " + "; ".join(c.not_for_release)
 
+    def _model_text(self, joint):
+        return f"{self._core.name}{joint}{self._core.parameters} parameters" if self.is_finished else "without a model"
+
     def __repr__(self):
-        return (f"<cudp.Run {self._core.name} of {self._core.parameters} parameters: "
-                f"{self._privacy_text()}; {self.path}>")
+        return f"<cudp.Run {self._model_text(' of ')}: {self._privacy_text()}; {self.path}>"
 
     def _repr_html_(self):
         import html
 
-        rows = [("model", f"{self._core.name}, {self._core.parameters} parameters"),
+        rows = [("model", self._model_text(", ")),
                 ("privacy", self._privacy_text()), ("folder", os.fspath(self.path))]
         cells = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>"
                         for name, text in rows)

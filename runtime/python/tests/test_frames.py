@@ -1,5 +1,7 @@
 """Rows of a DataFrame as rows of the program: each is one, whatever its cells and the dialect of the schema."""
 
+import csv
+import datetime
 import decimal
 import pathlib
 
@@ -24,7 +26,25 @@ def frame_of(kind, rows=100, tag="#", note=LINES):
     """`rows` usual rows, and one whose texts look like others of the dialect."""
     frame = {"tag": ["t"] * rows + [tag], "x": [i % 10 / 10 for i in range(rows)] + [0.5],
              "y": [i % 2 for i in range(rows)] + [1], "note": ["fine"] * rows + [note]}
-    return pytest.importorskip(kind).DataFrame(frame)
+    return FRAMES[kind](frame)
+
+
+class OnlyArrow:
+    """A table of which nothing is known but that Arrow's C stream hands it over."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+FRAMES = {
+    "pandas": lambda columns: pytest.importorskip("pandas").DataFrame(columns),
+    "polars": lambda columns: pytest.importorskip("polars").DataFrame(columns),
+    "pyarrow": lambda columns: pytest.importorskip("pyarrow").table(columns),
+    "arrow of polars": lambda columns: OnlyArrow(pytest.importorskip("polars").DataFrame(columns)),
+}
 
 
 def rows_of(run, batch=20):
@@ -32,13 +52,13 @@ def rows_of(run, batch=20):
     return round(batch / run.certificate["q"])
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("kind", FRAMES)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_one_row_of_a_frame_is_one_row_whatever_the_schemas_dialect(kind, dialect, in_folder, cli):
     pathlib.Path("visits.toml").write_text(dialect + COLUMNS)
     frame = frame_of(kind)
     run = cudp.train(frame, schema="visits.toml", size_is_public=True, out="run", **SETTINGS)
-    assert rows_of(run) == len(frame) == 101
+    assert rows_of(run) == 101
     assert run.certificate["assumptions"][0].startswith("a row is what the table's quotes and line breaks make one")
     pathlib.Path("usual.toml").write_text(COLUMNS)
     usual = cudp.train(frame, schema="usual.toml", size_is_public=True, **SETTINGS)
@@ -73,7 +93,7 @@ def test_a_frame_and_a_file_of_another_dialect_are_not_mixed(dialect, in_folder)
         cudp.train("visits.csv", test_data=frame, **SETTINGS)
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("kind", FRAMES)
 def test_a_frame_is_scored_by_a_model_of_a_file_of_another_dialect(kind, in_folder):
     pathlib.Path("visits.toml").write_text(DIALECTS[0] + COLUMNS)
     pathlib.Path("visits.csv").write_text("tag,x,y,note\n" + 'u",0.5,1,fine\nt,0.1,0,fine\n' * 50)
@@ -111,6 +131,95 @@ def test_a_column_of_its_own_is_scored_row_by_row(in_folder):
         make = pytest.importorskip(kind).DataFrame
         for column in (values, ["0.5", "", "0.25", " "]):
             assert len(run.predict(make({"x": column}), malformed="missing")) == 4
+
+
+def arrow_columns(pyarrow):
+    """Columns of three rows by type; the second row is missing."""
+    moment, day = datetime.datetime, datetime.date
+    array, money = pyarrow.array, decimal.Decimal
+    columns = {str(kind): array([1, None, 100], kind)
+               for kind in map(pyarrow.type_for_alias, ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+                                                        "uint64", "float16", "float32", "float64"))}
+    columns |= {str(kind): array(["", None, "longer, than \"twelve\" bytes"], kind)
+                for kind in (pyarrow.string(), pyarrow.large_string(), pyarrow.string_view())}
+    columns |= {str(kind): array([b"a", None, b"\xff"], kind)
+                for kind in (pyarrow.binary(), pyarrow.large_binary(), pyarrow.binary(1), pyarrow.binary_view())}
+    columns |= {f"time in {unit}": array([-1, None, 1577881800000000001 // 10 ** (9 - 3 * i)], pyarrow.timestamp(unit))
+                for i, unit in enumerate(("s", "ms", "us", "ns"))}
+    columns |= {f"days in {unit}": array([-1, None, 86400 * 10 ** (3 * i)], pyarrow.duration(unit))
+                for i, unit in enumerate(("s", "ms", "us", "ns"))}
+    return {
+        **columns, "bool": array([True, None, False]), "null": pyarrow.nulls(3),
+        "decimal128": array([money("1.50"), None, money("-12345678901234567890123456789.12")], pyarrow.decimal128(38, 2)),
+        "decimal256": array([money("1.50"), None, money(-1)], pyarrow.decimal256(70, 5)),
+        "date32": array([day(2020, 1, 1), None, day(1, 1, 1)]),
+        "date64": array([day(2020, 1, 1), None, day(1960, 2, 3)], pyarrow.date64()),
+        "time32": array([5, None, 3600], pyarrow.time32("s")), "time64": array([5, None, 3600], pyarrow.time64("us")),
+        "Berlin": array([moment(2020, 6, 1, 12), None, moment(1960, 1, 1)], pyarrow.timestamp("ms", tz="Europe/Berlin")),
+        "offset": array([0, None, 1], pyarrow.timestamp("s", tz="-02:30")),
+        "dictionary": array(["x", None, "y"]).dictionary_encode(), "of numbers": array([7, None, 5]).dictionary_encode(),
+    }
+
+
+def arrow_lines(table, path):
+    assert _cells.write_frame(table, path) == table.num_rows
+    with open(path, encoding="utf-8", newline="") as file:
+        lines = list(csv.reader(file))
+    path.unlink()
+    return lines
+
+
+def test_a_value_of_arrow_has_the_text_of_pandas(tmp_path):
+    pyarrow, pandas = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    for name, column in arrow_columns(pyarrow).items():
+        values = pandas.Series(column, dtype=pandas.ArrowDtype(column.type)).tolist()
+        expected = [[name], *([_cells.cell_text(value)] for value in values)]
+        table = pyarrow.table({name: column})
+        assert arrow_lines(table, tmp_path / "t.csv") == expected, name
+        assert expected[2] == [""] and expected[1] != expected[3] or name == "null"
+        # Each text follows from its own value: rows alone, and many of them in several parts, have the same.
+        for i in range(3):
+            assert arrow_lines(table.slice(i, 1), tmp_path / "t.csv")[1] == expected[i + 1], name
+        many = pyarrow.concat_tables([table.slice(1), table.slice(0, 1)] * 11).combine_chunks()
+        assert arrow_lines(many, tmp_path / "t.csv")[1:] == [*expected[2:], expected[1]] * 11, name
+    far = pyarrow.table({"d": pyarrow.array([0, 2**31 - 1], pyarrow.int32()).cast(pyarrow.date32())})
+    assert arrow_lines(far, tmp_path / "t.csv")[1:] == [["1970-01-01"], ["unreadable"]]
+
+
+def test_a_run_on_a_frame_is_not_resumed(in_folder):
+    def stop(progress):
+        raise KeyError(progress.step)
+
+    pathlib.Path("visits.toml").write_text(COLUMNS)
+    frame = frame_of("pandas")
+    with pytest.raises(KeyError):
+        cudp.train(frame, schema="visits.toml", out="run", on_epoch=stop, **{**SETTINGS, "epochs": 2})
+    for data, sentence in ((None, "on a DataFrame, texts or groups, whose table was temporary"),
+                           (frame, "data: expected .* a run on a DataFrame cannot be resumed")):
+        with pytest.raises(cudp.InputError, match=sentence):
+            cudp.load("run").resume(data)
+
+
+def test_what_arrow_cannot_give_as_a_table_is_refused(in_folder):
+    pyarrow = pytest.importorskip("pyarrow")
+    pathlib.Path("visits.toml").write_text(COLUMNS)
+    for table, sentence in ((pyarrow.table({"x": [[1]]}), "column 'x': expected numbers, .* found Arrow's type '[+]l'"),
+                            (pyarrow.chunked_array([[1]]), "expected a table with columns, found Arrow's type 'l'")):
+        with pytest.raises(cudp.InputError, match=sentence):
+            cudp.train(table, schema="visits.toml", **SETTINGS)
+    # A reader gives its rows once.
+    table = frame_of("pyarrow")
+    run = cudp.train(pyarrow.RecordBatchReader.from_batches(table.schema, table.to_batches(7)), schema="visits.toml",
+                     size_is_public=True, **SETTINGS)
+    assert rows_of(run) == 101
+    assert (run.predict(table) == run.predict(frame_of("pandas"))).all()
+
+    def fails():
+        yield table.to_batches()[0]
+        raise OSError("cannot read 'patient 7'")
+
+    with pytest.raises(cudp.Error, match="Arrow's stream failed with error [0-9]+; .* into memory first$"):
+        cudp.train(pyarrow.RecordBatchReader.from_batches(table.schema, fails()), schema="visits.toml", **SETTINGS)
 
 
 class Bad:

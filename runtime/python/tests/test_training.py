@@ -424,6 +424,39 @@ def test_a_run_resumes_on_its_own_data_only(rows, in_folder):
         cudp.resume("mine")
 
 
+def test_a_loaded_run_resumes(rows, in_folder, capfd):
+    def stop(progress):
+        raise KeyError(progress.step)
+
+    settings = {**SHORT, "epochs": 4}
+    with pytest.raises(KeyError):
+        cudp.train(rows, out="mine", on_epoch=stop, **settings)
+    run = cudp.load("mine")
+    assert not run.is_finished and run.certificate["status"] == "not finished"
+    for text in (repr(run), run._repr_html_()):
+        assert "not finished" in text and "may be released" not in text
+    for use in (lambda: run.predict(rows[0]), lambda: run.evaluate(*rows), run.state_dict, run.to_torch,
+                lambda: run.classes):
+        with pytest.raises(cudp.InputError, match="found one that was interrupted"):
+            use()
+    other = rows[0].copy()
+    other[0, 0] += 1
+    with pytest.raises(cudp.InputError, match="expected the training data that the run began with, found other data"):
+        run.resume((other, rows[1]))
+    assert not run.is_finished
+    seen = []
+    assert run.resume(rows, on_epoch=seen.append) is run
+    assert run.is_finished and run.certificate["status"] == "finished" and seen[-1].epoch == 4
+    assert released(run) == released(cudp.train(rows, out="whole", **settings))
+    assert run.predict(rows[0]).shape == rows[1].shape
+    assert capfd.readouterr().err == ""
+    before = released(run)
+    assert run.resume(rows, verbose=True) is run and released(run) == before
+    assert "mine is complete; nothing to do" in capfd.readouterr().err
+    with pytest.raises(cudp.InputError, match="expected a run folder, found none"):
+        cudp.load("mine/release").resume(rows)
+
+
 def test_a_run_of_another_build_is_not_continued(cli, in_folder, rows):
     """The same noise on other sums would show their difference, so builds are told apart."""
     def stop(progress):
