@@ -462,6 +462,13 @@ PLACES = [
     ("kernels/fused/recurrent_sums.cuh", "decide_and_add", "clip_factors(clip_settings(a.clip, *a.sum_scale), squares, P::kLayers, factors) < INFINITY", [("factor 0 in place of a skip", "x || true")]),
     ("kernels/fused/recurrent_sums.cuh", "transform", "layer < 2 ? inverse : 1.0f", BOTH),
     # Targets, class weights and held-out rows on CUDA.
+    ("kernels/fused/candidates.cuh", "ClassWeight", "a.class_weights[@label@]", [("the first class's weight", "0 * x")]),
+    ("kernels/fused/candidates.cuh", "ClassWeight", "weighs_factors(@a.task@", [("the class weight before the clipping", "FusedTask::norms"), ("the class weight not in the loss", "FusedTask::clip")]),
+    ("kernels/fused/candidates.cuh", "ClassWeight", "weighs_factors(a.task, @transforms@)", [("the class weight after transformed gradients are clipped", "false && x")]),
+    ("kernels/fused/head.cuh", "finish_example", "weight.of_loss", [("the class weight is left out of the loss", "0 * x + 1")]),
+    ("kernels/fused/sums.cuh", "decide", "vector[P::kVector.weight]", [("the class weight is left out", "0 * x + 1")]),
+    ("kernels/fused/recurrent_head.cuh", "finish_text", "weight.of_loss", [("the class weight is left out of the loss", "0 * x + 1")]),
+    ("kernels/fused/recurrent_sums.cuh", "decide_and_add", "text[P::kText.weight]", [("the class weight is left out", "0 * x + 1")]),
     ("kernels/layers/loss_math.hpp", "target_derivative", "r < -bound ? @-bound@", [("a Huber bound on the wrong side", "-x")]),
     ("kernels/layers/loss_math.hpp", "target_derivative", "above > bound ? @bound@", [("residuals above the Huber bound are not clamped", "above")]),
     ("kernels/layers/loss_math.hpp", "target_value", "0.5f * @h@", [("a Huber loss without its offset", "0 * x")]),
@@ -675,6 +682,11 @@ OTHER_TESTS = {
     ("runtime/results/holdout_figures.cpp", "powers[j]", LESS): "HoldoutFigures*",
     ("runtime/results/holdout_figures.cpp", "powers[j]", MORE): "HoldoutFigures*",
     ("runtime/results/holdout_figures.cpp", "powers[j]", "a row of no prediction counts twice"): "HoldoutFigures*",
+    # Class weights of images and texts.
+    ("kernels/fused/candidates.cuh", "label", "the first class's weight"): "*.WeighsClasses",
+    ("kernels/fused/candidates.cuh", "a.task", "the class weight before the clipping"): "*.WeighsClasses",
+    ("kernels/fused/candidates.cuh", "a.task", "the class weight not in the loss"): "*.WeighsClasses",
+    ("kernels/fused/candidates.cuh", "transforms", "the class weight after transformed gradients are clipped"): "*.WeighsClasses",
     # Class weights of networks without a fused kernel.
     ("runtime/device/cuda/step_sum.cpp", "Weighted::factors", "the class weight before the clipping"): "CudaClassWeights*",
     ("runtime/device/cuda/norms.cpp", "Weighted::loss", "norms without the class weight"): "CudaClassWeights*",

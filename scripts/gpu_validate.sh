@@ -84,7 +84,7 @@ if [[ -z $dry ]]; then
   for program in cudp cudp_gpu_tests; do
     [[ -x $bin/$program ]] || { echo "gpu_validate: $bin/$program: expected a program" >&2; exit 2; }
   done
-  tests=$("$bin/cudp_gpu_tests" --gtest_filter=-* 2>&1)  # runs no test, but looks for a device
+  tests=$("$bin/cudp_gpu_tests" --gtest_filter='-*' 2>&1)  # runs no test, but looks for a device
   code=$?
   if [[ $tests == *"no CUDA device"* ]]; then
     echo "gpu_validate: no CUDA device here: nothing was validated ($tests)"

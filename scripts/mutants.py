@@ -369,13 +369,16 @@ def main():
     wanted = sys.argv[2:]
     jobs = [("no change: all tests pass", None, None, KERNELS, False, "")] + ptx_mutants(texts, wanted)
     wrong = found = 0
-    for name, *change in LAYOUT_MUTANTS:
-        if wanted and not any(w in name for w in wanted):
+    _, file, text, _ = LAYOUT_MUTANTS[0]
+    for name, *change in [("no change: layouts are as they should be", file, text, text)] + LAYOUT_MUTANTS:
+        expected = change[1] != change[2]
+        if wanted and expected and not any(w in name for w in wanted):
             continue
         caught, words = layout_verdict(change)
         found += caught
-        wrong += not caught
-        print(f"{'found      ' if caught else 'NOT FOUND  '} {name}: {words}", flush=True)
+        wrong += caught != expected
+        verdict = ("found      " if expected else "FOUND      ") if caught else "NOT FOUND  " if expected else "as expected"
+        print(f"{verdict} {name}: {words}", flush=True)
     for name, module, change, tests, expected, why in jobs + [(m[0], None, m, m[4], m[0] not in WITHIN_TOLERANCES, "") for m in SOURCE_MUTANTS]:
         if wanted and not any(w in name for w in wanted):
             continue
