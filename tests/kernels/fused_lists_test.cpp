@@ -84,6 +84,35 @@ TEST_F(FusedLists, WeighClasses) {
       {tensor_instance<fused::Rows, Split::all, Input::bytes, 2, true>("two", kRows)});
 }
 
+/// Of a class of weight 0, an example that is not finite is left out, too, as 0 NaN is NaN:
+/// clipped, transformed or accepted, alone or beside another.
+TEST_F(FusedLists, SkipExamplesThatAreNotFiniteAlsoOfWeightZero) {
+  const auto plain = tensor_instance<fused::Odd, Split::forward, Input::numbers, 2>("two", kOdd);
+  const auto transformed =
+      tensor_instance<fused::Odd, Split::forward, Input::numbers, 1, true>("one", kOdd);
+  use(plain);
+  weighs_ = true;
+  mean_.assign(d_, 0.01f);
+  inverse_.assign(d_, 1.0f);
+  const ClipSettings clip{Clipping::flat, 0.7f, 0.05f};
+  const std::vector<std::int64_t> none(d_, 0);
+  for (const Activation f : {Activation::tanh, Activation::relu})
+    for (const float bad : {kNan, -1e6f}) {  // fp16 does not hold the second
+      choose({f});
+      Dataset data = features(plain, 2);
+      data.labels = {2, 0};
+      ASSERT_EQ(class_weight(data.labels[0]), 0.0f);
+      EXPECT_NE(sum_of(transformed, data, {0}, 1, clip).sum, none) << "w is -m / scale";
+      data.floats[40] = bad;
+      EXPECT_EQ(sum_of(transformed, data, {0}, 1, clip).sum, none) << bad;
+      EXPECT_EQ(sum_of(plain, data, {0, 1}, 1, clip).sum, sum_of(plain, data, {1}, 1, clip).sum);
+      FusedSum a = arguments(FusedTask::accept, plain, data, 1);
+      set_acceptance(a, 2);
+      EXPECT_EQ(left_by(plain, a, {0}).sum, none) << bad;
+      EXPECT_EQ(host(a.norms, 2)[0], 0.0f) << bad;
+    }
+}
+
 /// What a group leaves in memory changes no bit of the next one's results.
 class FusedPlanes : public TensorStep {
  protected:
