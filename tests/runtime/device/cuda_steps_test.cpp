@@ -673,23 +673,28 @@ TEST_F(UndecidedPairs, BatchesDrawnAheadAreThoseOfSingleSteps) {
 }
 
 /// Batches that are kept are those of the training set, and of the steps, that are there: after
-/// steps that were left out, steps that are taken once more, and another training set.
+/// steps that were left out, steps that are taken once more, another training set and another rate.
 TEST_F(UndecidedPairs, KeptBatchesAreThoseOfTheirSteps) {
-  const StepRecipe r{.draw = Poisson{std::uint64_t{1} << 30}};
+  constexpr std::uint64_t kThreshold = std::uint64_t{1} << 30;
   const Dataset sets[] = {cases::examples_for(kModel, 300), cases::examples_for(kModel, 200)};
   struct Run {
     std::size_t set;
     std::uint64_t first;
     std::size_t steps;
     std::ptrdiff_t draws;
+    std::uint64_t threshold = kThreshold;
   };
-  // Drawn: 0..2, 3..8 of the first set; 4, 20 and 21..22 of the second.
-  const Run runs[] = {{0, 0, 3, 1}, {0, 3, 1, 1},  {0, 6, 3, 0},  {0, 4, 2, 0},
-                      {1, 4, 1, 1}, {1, 20, 1, 1}, {1, 21, 1, 1}, {1, 22, 1, 0}};
+  // Drawn: 0..2, 3..8 of the first set; 4, 20 and 21..22 of the second, and 22 at each rate.
+  const Run runs[] = {{0, 0, 3, 1},  {0, 3, 1, 1},  {0, 6, 3, 0},
+                      {0, 4, 2, 0},  {1, 4, 1, 1},  {1, 20, 1, 1},
+                      {1, 21, 1, 1}, {1, 22, 1, 0}, {1, 22, 1, 1, kThreshold / 2},
+                      {1, 22, 1, 1}};
   DeviceLog log;
-  const auto engine = device_engine(net_, settings_of(r), {.log = &log});
+  const EngineSettings settings = settings_of({.draw = Poisson{kThreshold}});
+  const auto engine = device_engine(net_, settings, {.log = &log});
   const StepScalars scalars = cases::still(0.25f);
   for (const Run& run : runs) {
+    const StepRecipe r{.draw = Poisson{run.threshold}};
     SCOPED_TRACE(testing::Message() << "set " << run.set << ", step " << run.first);
     const auto trained = [&](Engine& of, bool loads) {
       if (loads) of.load(sets[run.set]);
@@ -701,7 +706,7 @@ TEST_F(UndecidedPairs, KeptBatchesAreThoseOfTheirSteps) {
     const bool is_first = &run == runs || run.set != (&run - 1)->set;
     const std::vector<float> got = trained(*engine, is_first);
     EXPECT_EQ(std::ranges::count(log.launches, "flags ahead"), run.draws);
-    EXPECT_EQ(got, trained(*device_engine(net_, settings_of(r), {}), true));
+    EXPECT_EQ(got, trained(*device_engine(net_, settings, {}), true));
   }
 }
 
