@@ -189,8 +189,8 @@ if wanted training; then
   stage training-alike 10 python3 -c "$alike" "$folder/cpu" "$folder/cuda"
   stage training-certificates 10 "$bin/cudp" verify "$folder/cuda"
   # It is killed soon after it has charged a step, however long it takes to start.
-  stage training-killed 20 sh -c "'$bin/cudp' train --dataset glyphs --model cnn --epochs 300 --batch 256 \
-    --epsilon 3 --delta 1e-5 --device cuda --out '$folder/killed' &
+  stage training-killed 20 sh -c "{ exec '$bin/cudp' train --dataset glyphs --model cnn --epochs 300 --batch 256 \
+    --epsilon 3 --delta 1e-5 --device cuda --out '$folder/killed'; } &
     until [ -s '$folder/killed/private/ledger' ]; do sleep 0.05; kill -0 \$! || exit 1; done; sleep 0.3; kill -KILL \$!"
   stage training-resumed 20 "$bin/cudp" train --resume "$folder/killed"
 fi

@@ -93,12 +93,12 @@ DeviceTrainingSet EngineParts::on_device(const Dataset& data, bool holds_rows) {
 
 namespace {
 
-/// Returns the size of the arrays for drawing batches [bytes for each training example]: `drawn`
-/// and `sample`, `index` if rows are held out, and `allocated`.
+/// Returns the size of the arrays for drawing batches [bytes for each training example]: `drawn`,
+/// `sample` (less than a byte), `index` if rows are held out, and `allocated`. What these hold of
+/// held-out rows is not counted.
 std::size_t bytes_of_draws(const Dataset& data, const Draw& draw) {
   const bool allocates = std::holds_alternative<Allocation>(draw);
-  return sizeof(std::uint32_t) * (1 + (data.numbers.empty() ? 0 : 1) + (allocates ? 1 : 0)) +
-         sizeof(std::uint16_t);
+  return sizeof(std::uint32_t) * (1 + (data.numbers.empty() ? 0 : 1) + (allocates ? 1 : 0)) + 1;
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ constexpr std::size_t kPartsAtOnce = 16;
 void RecordedSteps::reset() {
   recorded_.reset();  // the recording has addresses of the old buffers
   joined_.reset();
+  ahead_.reset();
   capacity_ = 0;
   if (!is_alone()) ranked_.choose();
   const Draw& draw = p_.settings.recipe.draw;

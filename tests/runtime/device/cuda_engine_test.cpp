@@ -164,7 +164,7 @@ TEST(CudaEngineTables, TakeTheMemoryOfTheirRecords) {
   EXPECT_TRUE(said.empty()) << said[0];
   device_engine(net, s, device)->load(dense(table));
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_TRUE(said[0].starts_with("device: rows are streamed: 0.016 GB of rows, ")) << said[0];
+  EXPECT_TRUE(said[0].starts_with("device: rows are streamed: 0.0161 GB of rows, ")) << said[0];
 }
 
 /// By what the device reports, and by the network's layers.

@@ -288,7 +288,7 @@ TEST(CudaStream, ArraysForDrawingBatchesCountAsRowsDo) {
     c.settings.recipe.draw = draw;
     c.data = cases::examples_for(cases::kCases[1], kRows);
     const std::size_t of_row = feature_bytes(c.data) + sizeof(std::uint8_t);
-    const std::size_t of_draws = std::holds_alternative<Allocation>(draw) ? 10 : 6;
+    const std::size_t of_draws = std::holds_alternative<Allocation>(draw) ? 9 : 5;
     const auto streams = [&](std::size_t bytes_of_each) {
       bool said = false;
       c.settings.say = [&](const std::string& line) {
@@ -301,8 +301,8 @@ TEST(CudaStream, ArraysForDrawingBatchesCountAsRowsDo) {
       return said;
     };
     EXPECT_TRUE(streams(of_row + of_draws / 2));
-    // All else takes less than half of the arrays do.
-    EXPECT_FALSE(streams(of_row + of_draws + of_draws / 2));
+    // All else takes less than the arrays do.
+    EXPECT_FALSE(streams(of_row + 2 * of_draws));
   }
 }
 
