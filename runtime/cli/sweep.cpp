@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -146,7 +148,8 @@ int run_sweep(GivenSweep given, const CommandFlags& own) {
       sweep.run(end);
     } catch (const Error& e) {
       // Writes the table of the runs that are finished, if there is a folder.
-      if (!sweep.folder().empty()) {
+      std::error_code none;
+      if (std::filesystem::is_directory(sweep.folder() / "release", none)) {
         const FolderLock lock = sweep.lock_of_tables();
         sweep.write(sweep.table());
       }

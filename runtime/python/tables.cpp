@@ -46,14 +46,18 @@ nb::dict schema_to_write(const TableSchema& stated) {
 }
 
 /// Finds the schema of a data set and returns the dict that schema_to_write() makes of it; None if
-/// there is no schema. schema: the setting `schema`, or "". dataset: path of a table, next to which
-/// a schema file may be, or "".
+/// there is no schema. The dict also has `source`, the path of the schema's file, or the name of a
+/// shipped schema. schema: the setting `schema`, or "". dataset: path of a table, next to which a
+/// schema file may be, or "".
 nb::object written_schema(const std::string& schema, const std::string& dataset) {
   DataRequest request;
   request.schema = schema;
   request.dataset = dataset;
   const std::optional<FoundSchema> found = find_schema(request);
-  return found ? nb::object(schema_to_write(found->schema)) : nb::none();
+  if (!found) return nb::none();
+  nb::dict all = schema_to_write(found->schema);
+  all["source"] = found->source;
+  return nb::object(all);
 }
 
 /// Parses the text of a schema and returns the dict that schema_to_write() makes of it. source:

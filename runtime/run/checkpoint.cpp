@@ -266,6 +266,7 @@ std::optional<StoredCheckpoint> newest_checkpoint(
     try {
       AuthenticatedFile file = read_authenticated(path);
       Checkpoint checkpoint = decode_checkpoint(file.content, path.string());
+      if (of_another_version) damaged(of_another_version->what());
       return StoredCheckpoint{std::move(checkpoint), std::move(file), path};
     } catch (const InputError& e) {
       if (!of_another_version) of_another_version = e;

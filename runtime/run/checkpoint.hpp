@@ -61,8 +61,9 @@ struct StoredCheckpoint {
 };
 
 /// Returns the newest undamaged checkpoint in a folder; nullopt if there is none. damaged: called
-/// with a message for the user for each damaged checkpoint. Throws InputError if there is none but
-/// those that another version of the program wrote, and this one cannot read.
+/// with a message for the user for each damaged checkpoint, and for the newest one that another
+/// version of the program wrote and this one cannot read. Throws InputError if there are none but
+/// those.
 std::optional<StoredCheckpoint> newest_checkpoint(
     const std::filesystem::path& folder, const std::function<void(const std::string&)>& damaged);
 

@@ -111,14 +111,16 @@ bool is_digits_and_hyphens(std::string_view text) {
 }
 
 /// Removes the folder of a start that was killed before publish(). Does nothing if another process
-/// has its lock.
-void remove_if_dead(const fs::path& path) {
+/// has its lock. Returns whether it removed the folder.
+bool remove_if_dead(const fs::path& path) {
   const int folder = open_folder(path);
-  if (folder < 0) return;
+  if (folder < 0) return false;
   std::error_code error;
   // A start that published its folder in the meantime has let go of the lock, too.
-  if (try_lock(folder) == Locked::here && is_at(path, folder)) fs::remove_all(path, error);
+  const bool is_dead = try_lock(folder) == Locked::here && is_at(path, folder);
+  if (is_dead) fs::remove_all(path, error);
   ::close(folder);
+  return is_dead && !error;
 }
 
 /// Returns whether a folder is on a file system of this machine alone. On a network's, a lock may
@@ -134,6 +136,7 @@ bool is_on_local_disk(const fs::path& path) {
     case F2FS_SUPER_MAGIC:
     case TMPFS_MAGIC:
     case OVERLAYFS_SUPER_MAGIC:
+    case kZfs:
       return true;
     default:
       return false;
@@ -176,10 +179,10 @@ void remove_dead_starts_at_any_time(const fs::path& parent, const std::string& n
       dead.push_back(entry.path());
   }
   for (const fs::path& start : dead) {
-    remove_if_dead(start);
+    // If another process removed it, the empty folder may be the one of a start that lives.
+    if (!remove_if_dead(start)) continue;
     const std::string found = start.filename().string();
-    if (!fs::exists(start, error))
-      ::rmdir((parent / found.substr(1, found.rfind(kMark) - 1)).c_str());
+    ::rmdir((parent / found.substr(1, found.rfind(kMark) - 1)).c_str());
   }
 }
 

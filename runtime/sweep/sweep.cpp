@@ -271,6 +271,7 @@ void Sweep::run(std::optional<EndOnSignal>& end) {
   std::optional<FolderLock> lock;
   if (request_.flags.share.empty()) {
     lock.emplace(lock_of_runs(folder_ / "private", reporter_));
+    const FolderLock tables = lock_of_tables();  // tasks of --share may be writing them
     for (const char* const part : {"release", "private", "private/begun"})
       remove_unfinished_files(folder_ / part);
   }

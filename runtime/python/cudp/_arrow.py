@@ -241,7 +241,11 @@ class Table:
     """The rows of an object with `__arrow_c_stream__`, which may give them only once."""
 
     def __init__(self, source):
-        self._capsule = source.__arrow_c_stream__()  # releases the stream when it goes
+        try:
+            self._capsule = source.__arrow_c_stream__()  # releases the stream when it goes
+        except Exception as e:  # duckdb makes the rows now, and its message may quote values of them
+            raise _core.Error(f"data: expected a table, found that its Arrow stream failed with {type(e).__name__}; to "
+                              "see why, read all of it into memory first") from None
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
         pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
         self._stream = _Stream.from_address(pointer(self._capsule, b"arrow_array_stream"))
@@ -273,7 +277,11 @@ class Table:
             try:
                 for begin in range(0, batch.length, at_once):
                     count = min(at_once, batch.length - begin)
-                    yield [values(batch.children[i].contents, batch.offset + begin, count)
-                           for i, values in enumerate(self._types)]
+                    first = batch.offset + begin
+                    columns = [values(batch.children[i].contents, first, count) for i, values in enumerate(self._types)]
+                    if batch.null_count != 0 and batch.buffers[0]:  # missing rows of an array of structs
+                        there = _bits(batch, 0, first, count)
+                        columns = [[v if t else None for v, t in zip(column, there)] for column in columns]
+                    yield columns
             finally:
                 batch.release(batch)

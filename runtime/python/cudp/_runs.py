@@ -255,6 +255,11 @@ def _frames_as_tables(data, test_data, settings, folder):
                 "found one of each"
             )
         settings["schema"] = _write_schema(written, folder, schema)
+        # If a run released the schema, the program tells by the run's certificate, which is next to it, whether it was
+        # read from private rows.
+        certificate = os.path.join(os.path.dirname(os.path.realpath(written["source"])), "privacy.json")
+        if os.path.isfile(certificate):
+            shutil.copyfile(certificate, os.path.join(folder, "privacy.json"))
 
     def path_of(frame, name):
         path = os.path.join(folder, name)
@@ -610,7 +615,9 @@ class Run:
     def _with_table(self, data, y, settings, score):
         """Calls score(path, settings, number of rows) if data must be written as a table first; else
         score(None, settings, None)."""
-        if _cells.is_table(data):
+        # A model of arrays takes a table of Arrow as the array that NumPy makes of it.
+        is_of_table = self._core.reads_table and self._grouped is None
+        if _cells.is_frame(data) or (is_of_table and _cells.is_table(data)):
             def write(path, schema):
                 return _cells.write_frame(data, path, schema.get("text", ""))
         elif _is_texts(data):

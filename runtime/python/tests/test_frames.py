@@ -5,6 +5,7 @@ import datetime
 import decimal
 import pathlib
 
+import numpy as np
 import pytest
 
 import cudp
@@ -93,6 +94,18 @@ def test_a_frame_and_a_file_of_another_dialect_are_not_mixed(dialect, in_folder)
         cudp.train("visits.csv", test_data=frame, **SETTINGS)
 
 
+def test_a_schema_that_a_run_read_from_private_rows_is_that_for_a_frame_too(in_folder):
+    frame = frame_of("pandas", note="fine")
+    frame.to_csv("visits.csv", sep=";", index=False)
+    pathlib.Path("open.toml").write_text(DIALECTS[3] + COLUMNS.replace(", min = 0, max = 1", ""))
+    cudp.train("visits.csv", schema="open.toml", accept_private_bounds=True, out="first", **SETTINGS)
+    settings = {**SETTINGS, "schema": "first/release/schema.toml"}
+    with pytest.raises(cudp.InputError, match="expected public bounds, categories and classes, found those that a run"):
+        cudp.train(frame, **settings)
+    run = cudp.train(frame, accept_private_bounds=True, **settings)
+    assert "bounds, categories or classes were read from private rows" in run.certificate["unsafe_flags"]
+
+
 @pytest.mark.parametrize("kind", FRAMES)
 def test_a_frame_is_scored_by_a_model_of_a_file_of_another_dialect(kind, in_folder):
     pathlib.Path("visits.toml").write_text(DIALECTS[0] + COLUMNS)
@@ -162,7 +175,7 @@ def arrow_columns(pyarrow):
 
 
 def arrow_lines(table, path):
-    assert _cells.write_frame(table, path) == table.num_rows
+    assert _cells.write_frame(table, path) == len(table)
     with open(path, encoding="utf-8", newline="") as file:
         lines = list(csv.reader(file))
     path.unlink()
@@ -182,8 +195,19 @@ def test_a_value_of_arrow_has_the_text_of_pandas(tmp_path):
             assert arrow_lines(table.slice(i, 1), tmp_path / "t.csv")[1] == expected[i + 1], name
         many = pyarrow.concat_tables([table.slice(1), table.slice(0, 1)] * 11).combine_chunks()
         assert arrow_lines(many, tmp_path / "t.csv")[1:] == [*expected[2:], expected[1]] * 11, name
+    rows = pyarrow.StructArray.from_arrays([pyarrow.array([1, 2, 3])], ["x"], mask=pyarrow.array([False, True, False]))
+    missing = arrow_lines(pyarrow.chunked_array([rows, rows.slice(1)]), tmp_path / "t.csv")
+    assert missing == [["x"], ["1"], [""], ["3"], [""], ["3"]]
     far = pyarrow.table({"d": pyarrow.array([0, 2**31 - 1], pyarrow.int32()).cast(pyarrow.date32())})
     assert arrow_lines(far, tmp_path / "t.csv")[1:] == [["1970-01-01"], ["unreadable"]]
+
+
+def test_a_model_of_arrays_takes_a_table_of_arrow_as_an_array(in_folder):
+    pyarrow = pytest.importorskip("pyarrow")
+    x = np.linspace(0, 1, 200, dtype=np.float64).reshape(100, 2)
+    run = cudp.train((x, np.arange(100) % 2), classes=2, **SETTINGS)
+    table = pyarrow.table({"a": x[:, 0], "b": x[:, 1]})
+    assert (run.predict(table) == run.predict(x)).all()
 
 
 def test_a_run_on_a_frame_is_not_resumed(in_folder):
@@ -207,6 +231,13 @@ def test_what_arrow_cannot_give_as_a_table_is_refused(in_folder):
                             (pyarrow.chunked_array([[1]]), "expected a table with columns, found Arrow's type 'l'")):
         with pytest.raises(cudp.InputError, match=sentence):
             cudp.train(table, schema="visits.toml", **SETTINGS)
+
+    class Fails:
+        def __arrow_c_stream__(self, requested_schema=None):
+            raise OSError("cannot read 'patient 7'")
+
+    with pytest.raises(cudp.Error, match="Arrow stream failed with OSError; .* into memory first$"):
+        cudp.train(Fails(), schema="visits.toml", **SETTINGS)
     # A reader gives its rows once.
     table = frame_of("pyarrow")
     run = cudp.train(pyarrow.RecordBatchReader.from_batches(table.schema, table.to_batches(7)), schema="visits.toml",

@@ -90,6 +90,15 @@ TEST_F(SweepCli, FinishedRunsAreNotRepeated) {
   EXPECT_NE(other.err.find("expected the settings of the sweep in it"), std::string::npos);
 }
 
+TEST_F(SweepCli, WhoseFolderCannotBeMadeSaysSoAtOnce) {
+  write_text(folder_ / "file", "");
+  const Finished f =
+      run_cudp(folder_, sweep({"--epsilon", "1,2", "--out", folder_ / "file" + "/sweep"}));
+  EXPECT_EQ(f.exit, 1);
+  EXPECT_NE(f.err.find("file: cannot make the folder: "), std::string::npos) << f.err;
+  EXPECT_EQ(f.err.find("waiting for the runs of another call"), std::string::npos) << f.err;
+}
+
 TEST_F(SweepCli, ARunThatWasKilledInItsLastMomentLeavesNoKey) {
   const Arguments words = sweep({"--epsilon", "1,3", "--out", out()});
   ASSERT_EQ(run_cudp(folder_, words).exit, 0);

@@ -127,11 +127,15 @@ TEST(Checkpoint, OlderFormatsAreRefusedInOneLine) {
                             "version, which alone can continue the run (cudp train --resume); "
                             "otherwise begin another run: cudp train --out DIR");
   }
-  // A damaged name of the format does not hide an intact checkpoint.
+  // It does not hide an intact checkpoint, but whoever resumes is told of it.
   save_checkpoint(folder.path(), example(6), authenticator);
-  const auto found = newest_checkpoint(folder.path(), damaged);
+  std::vector<std::string> lines;
+  const auto found =
+      newest_checkpoint(folder.path(), [&](const std::string& line) { lines.push_back(line); });
   ASSERT_TRUE(found);
   EXPECT_EQ(found->checkpoint.training.step, 6u);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines[0].starts_with(folder / "checkpoint-7" + ": expected")) << lines[0];
 }
 
 TEST(Checkpoint, TheNewestTwoAreKeptAndTheNewestIntactOneIsUsed) {
