@@ -25,7 +25,7 @@ program() {
     realpath "$CUDP"
     return
   fi
-  configure build-cpu -DCUDP_CUDA=OFF && cmake --build build-cpu --target cudp >&2 && echo "$PWD/build-cpu/cudp"
+  configure build-cpu -DCUDP_CUDA=OFF -DCUDP_UNITY=ON && cmake --build build-cpu --target cudp >&2 && echo "$PWD/build-cpu/cudp"
 }
 
 # Every folder of the product, each before those that may include it.
@@ -214,14 +214,14 @@ watched_python() {  # folder, sanitizers, their library
 }
 
 no-cuda() {
-  configure build-cpu -DCUDP_CUDA=OFF
+  configure build-cpu -DCUDP_CUDA=OFF -DCUDP_UNITY=ON
   cmake --build build-cpu
   ctest --test-dir build-cpu --output-on-failure --parallel "$(nproc)"
 }
 
 # A machine without MPI, as a name that no library has.
 no-mpi() {
-  configure build-cpu -DCUDP_CUDA=OFF
+  configure build-cpu -DCUDP_CUDA=OFF -DCUDP_UNITY=ON
   cmake --build build-cpu
   CUDP_MPI_LIBRARY=none ctest --test-dir build-cpu --output-on-failure --parallel "$(nproc)" \
     -R 'Rank|Mpi|Train|Info'
@@ -229,7 +229,7 @@ no-mpi() {
 
 # Ranks at every SIMD level, and 200 of them killed (10 in the ordinary tests).
 ranks() {
-  configure build-cpu -DCUDP_CUDA=OFF
+  configure build-cpu -DCUDP_CUDA=OFF -DCUDP_UNITY=ON
   cmake --build build-cpu --target cudp_tests
   local level
   for level in baseline avx2 avx512; do
@@ -244,7 +244,7 @@ readonly engine_tests='*Engine*:*Influence*:*DenseEdge*:*Scratch*:*RandomModels*
 :*LinearSums*:*LinearMethods*:*Recurrent*:*AdaClip*:*Dpis*:Importance*:*AdpSgd*:*DpSgd*:*Sgd.*:*DpAgd*:*PrivGene*
 :*TextMethod*:*ExampleMethod*:*Plan*:*Canary*:*Audit*:*NoiseBits*:*Update*:*Release*:*NonInterference*:Resume.*'
 scratch() {
-  configure build-cpu -DCUDP_CUDA=OFF
+  configure build-cpu -DCUDP_CUDA=OFF -DCUDP_UNITY=ON
   cmake --build build-cpu --target cudp_tests
   local fill
   for fill in large zero; do
@@ -254,7 +254,7 @@ scratch() {
 
 # 5,000 settings made by machine, each run held against its transcript, ledger and certificate.
 transcripts() {
-  configure build-cpu -DCUDP_CUDA=OFF
+  configure build-cpu -DCUDP_CUDA=OFF -DCUDP_UNITY=ON
   cmake --build build-cpu --target cudp_tests
   CUDP_SETTINGS=5000 build-cpu/tests/cudp_tests --gtest_filter='RandomSettings*'
 }
@@ -262,7 +262,7 @@ transcripts() {
 # Every statement of 30 small released runs changed, one at a time: the numbers of changes, and of those
 # that `cudp verify` finds.
 forge() {
-  configure build-cpu -DCUDP_CUDA=OFF
+  configure build-cpu -DCUDP_CUDA=OFF -DCUDP_UNITY=ON
   cmake --build build-cpu --target cudp_tests cudp
   CUDP_FORGE=all build-cpu/tests/cudp_tests --gtest_filter='Forger*'
 }
@@ -273,7 +273,7 @@ faults() { scripts/faults.py; }
 # How far one hostile row moves a sum, over at least a million of them: the numbers of contributions,
 # and the largest beside the stated sensitivity.
 influence() {
-  configure build-cpu -DCUDP_CUDA=OFF
+  configure build-cpu -DCUDP_CUDA=OFF -DCUDP_UNITY=ON
   cmake --build build-cpu --target cudp_tests
   CUDP_INFLUENCE=10 build-cpu/tests/cudp_tests --gtest_filter='*Influence*:*DenseEdge*' |
     tee build-cpu/influence.log
@@ -290,7 +290,7 @@ influence() {
 
 # The power of the audits: of 100 mutated trainings each, how many are caught (tests/audit/README.md).
 audit() {
-  configure build-cpu -DCUDP_CUDA=OFF
+  configure build-cpu -DCUDP_CUDA=OFF -DCUDP_UNITY=ON
   cmake --build build-cpu --target cudp_tests
   CUDP_AUDIT_SEEDS=100 build-cpu/tests/cudp_tests --gtest_filter='*Audit*'
 }
@@ -455,7 +455,7 @@ bare_root() {
 
 # Interruptions by each signal at 20 random moments, under a loop of the same command (4 in the ordinary tests).
 queue() {
-  configure build-cpu -DCUDP_CUDA=OFF
+  configure build-cpu -DCUDP_CUDA=OFF -DCUDP_UNITY=ON
   cmake --build build-cpu --target cudp_tests
   CUDP_KILLS=20 build-cpu/tests/cudp_tests --gtest_filter='QueueCli.InterruptedByAny*'
 }
