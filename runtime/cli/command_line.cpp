@@ -213,12 +213,12 @@ int run_commands(const AddCommands& add, const std::vector<std::string>& words) 
     throw Error(std::string("stdout: cannot write the result: ") +
                 (errno != 0 ? std::strerror(errno) : "an earlier write failed"));
   } catch (const Error& e) {
-    std::cerr << "cudp: " << e.what() << "\n";
+    std::cerr << std::string("cudp: ") + e.what() + "\n";  // one write
     return static_cast<int>(e.code());
   } catch (const std::bad_alloc&) {
     std::cerr << "cudp: out of memory\n";
   } catch (const std::exception& e) {
-    std::cerr << "cudp: " << e.what() << "\n";
+    std::cerr << std::string("cudp: ") + e.what() + "\n";  // one write
   }
   return static_cast<int>(Exit::failure);
 }

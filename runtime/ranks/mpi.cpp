@@ -130,9 +130,9 @@ class MpiRanks final : public Ranks {
     // all ranks, and ends their processes, so that the message appears only once.
     if (!leads()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     try {
-      std::cerr << "cudp: "
-                << (leads() ? why : fmt::format("rank {} on {}: {}", rank_, host_name(), why))
-                << std::endl;
+      // One write, so that nothing that mpirun prints stands within the line.
+      const std::string from = leads() ? "" : fmt::format("rank {} on {}: ", rank_, host_name());
+      std::cerr << "cudp: " + from + why + "\n" << std::flush;
     } catch (...) {  // there is no other way to report an error
     }
     mpi_.abort(mpi_.world, static_cast<int>(code));
