@@ -87,8 +87,8 @@ class CudaKernel : public testing::Test {
     return kWeights[label % 5];
   }
   const float* class_weights(int classes) {
-    std::vector<float> weights;
-    for (int k = 0; k < classes; ++k) weights.push_back(class_weight(k));
+    std::vector<float> weights(static_cast<std::size_t>(classes));
+    for (int k = 0; k < classes; ++k) weights[static_cast<std::size_t>(k)] = class_weight(k);
     return device(weights);
   }
   /// What an example leaves with a class weight is, but for its sum, what it leaves without.

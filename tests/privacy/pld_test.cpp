@@ -108,6 +108,7 @@ TEST(Pld, SharedCellsOfManyThreadsChangeNoBound) {
                                  count, delta));
     return all;
   };
+  found.reserve(4);
   for (int thread = 0; thread < 4; ++thread)
     found.push_back(std::async(std::launch::async, all_counts, true));
   const std::vector<double> alone = all_counts(false);

@@ -334,6 +334,7 @@ TEST_F(SweepCli, TasksOfAnArrayMayEndTogether) {
   };
   const TemporaryFolder texts[3];
   std::vector<CudpProcess> tasks;
+  tasks.reserve(3);
   for (int task = 0; task < 3; ++task)
     tasks.emplace_back(texts[task], words(std::to_string(task + 1) + "/3"));
   for (CudpProcess& task : tasks) {
