@@ -111,7 +111,10 @@ const WrongInput kCases[] = {
     {{"--version", "train"},
      "--version: expected nothing after it, found 'train'; cudp COMMAND --help explains a command"},
     {{"train", "info"}, "train: expected one command, found a second, 'info'"},
-    {preset({"glyphs"}), "train: expected flags, found the word 'glyphs'"},
+    {preset({"glyphs"}),
+     "train: expected flags, found the word 'glyphs'"},
+    {{"report"}, "report: expected RUN, the folder of a run, found none"},
+    {{"report", "--out", "pages"}, "report: expected RUN, the folder of a run, found none"},
     {{"train"},
      "expected --dataset, --epsilon and --delta, found none of them; a preset has them all "
      "(--preset NAME)"},
