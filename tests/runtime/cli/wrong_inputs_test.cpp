@@ -112,7 +112,7 @@ const WrongInput kCases[] = {
      "--version: expected nothing after it, found 'train'; cudp COMMAND --help explains a command"},
     {{"train", "info"}, "train: expected one command, found a second, 'info'"},
     {preset({"glyphs"}),
-     "train: expected flags, found the word 'glyphs'"},
+     "train: expected flags, found the word 'glyphs'; --dataset glyphs if these are the data"},
     {{"report"}, "report: expected RUN, the folder of a run, found none"},
     {{"report", "--out", "pages"}, "report: expected RUN, the folder of a run, found none"},
     {{"train"},
