@@ -115,6 +115,12 @@ const WrongInput kCases[] = {
      "train: expected flags, found the word 'glyphs'; --dataset glyphs if these are the data"},
     {{"report"}, "report: expected RUN, the folder of a run, found none"},
     {{"report", "--out", "pages"}, "report: expected RUN, the folder of a run, found none"},
+    {{"schema", "table.csv", "--out", "nowhere/table.toml"},
+     "--out nowhere/table.toml: expected a file in an existing folder, found no folder 'nowhere'"},
+    {{"predict", "run", "--dataset", "table.csv", "--out", "nowhere/p.csv"},
+     "--out nowhere/p.csv: expected a file in an existing folder, found no folder 'nowhere'"},
+    {{"export", "run", "--to", "onnx", "--out", "nowhere/m.onnx"},
+     "--out nowhere/m.onnx: expected a file in an existing folder, found no folder 'nowhere'"},
     {{"train"},
      "expected --dataset, --epsilon and --delta, found none of them; a preset has them all "
      "(--preset NAME)"},
