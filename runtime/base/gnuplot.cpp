@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/environment.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/interrupt.hpp"
 
@@ -64,10 +65,14 @@ pid_t start_gnuplot(int script) {
     ::posix_spawn_file_actions_addopen(&files, out, "/dev/null", O_WRONLY, 0);
   // gnuplot reads its standard input one byte at a time, but a file in large pieces.
   std::string name = "gnuplot";
+  const std::shared_ptr<const Environment> environment = current_environment();
+  const std::string program = environment->find_program(name);
   std::string input = ::access("/proc/self/fd", F_OK) == 0 ? "/proc/self/fd/0" : "-";
   std::array<char*, 3> words = {name.data(), input.data(), nullptr};
   pid_t child = -1;
-  if (::posix_spawnp(&child, name.c_str(), &files, nullptr, words.data(), environ) != 0) child = -1;
+  if (program.empty() || ::posix_spawn(&child, program.c_str(), &files, nullptr, words.data(),
+                                       environment->variables().data()) != 0)
+    child = -1;
   ::posix_spawn_file_actions_destroy(&files);
   return child;
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "privacy/certificate/certificate.hpp"
+#include "runtime/base/environment.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/python/arrays.hpp"
 #include "runtime/python/module.hpp"
@@ -154,6 +155,7 @@ std::string train_run(nb::handle on_row, bool verbose, DrawPictures draw, const 
   PythonCaller caller(on_row);
   std::string folder;
   std::exception_ptr failed;
+  keep_environment();  // for gnuplot: while this thread holds the GIL, os.environ does not change
   {
     const nb::gil_scoped_release without_gil;
     try {
