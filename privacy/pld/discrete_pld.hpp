@@ -42,10 +42,11 @@ struct Cell {
   std::uint32_t node = 0;  ///< number of the cell in a CellTree; 0: in none
 };
 
-/// The cells into which a continuous loss was divided so far: the first ones, and the two halves of
-/// each cell that was halved. Cells depend on the loss alone, so that distributions which differ in
-/// other things, such as the number of releases, find most of theirs here. Several threads may use
-/// a tree; all members but `mutex` require that it is locked.
+/// Cells into which a continuous loss has been divided so far: the first ones, and the two halves
+/// of each cell that was halved. DiscretePld objects with the same loss share a tree, even if they
+/// differ in the number of releases: cells depend on the loss alone, so an object finds here most
+/// of the cells that it needs. Several threads may use a tree. Callers must lock `mutex` before
+/// they use any other member.
 class CellTree {
  public:
   std::mutex mutex;

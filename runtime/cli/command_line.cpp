@@ -76,8 +76,10 @@ void refuse_leftovers(const CLI::App& app, const CLI::App& command) {
   if (flag == left.end()) {
     const std::vector<std::string> commands = command_names(app);
     const bool second = std::ranges::find(commands, left[0]) != commands.end();
+    const bool data = command.get_option_no_throw("--dataset") != nullptr;
     throw InputError(name + ": expected " + (second ? "one command" : "flags") + ", found " +
-                     (second ? "a second, '" : "the word '") + left[0] + "'");
+                     (second ? "a second, '" : "the word '") + left[0] + "'" +
+                     (!second && data ? "; --dataset " + left[0] + " if these are the data" : ""));
   }
   std::vector<std::string> known;
   for (const CLI::Option* option : command.get_options())

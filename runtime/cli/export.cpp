@@ -10,6 +10,7 @@
 #include "runtime/base/reporter.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cli/out_file.hpp"
 #include "runtime/cli/scoring.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/export/note.hpp"
@@ -68,6 +69,7 @@ fs::path export_place(const ExportFlags& flags) {
                      ": expected a name that no file has yet, found one; --out FILE names another");
   if (fs::exists(out, ignored) && !fs::is_regular_file(out, ignored))
     throw InputError("--out " + out.string() + ": expected a file, found something else");
+  check_out_folder(out);
   return out;
 }
 

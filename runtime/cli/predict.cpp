@@ -12,6 +12,7 @@
 #include "runtime/base/files.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cli/out_file.hpp"
 #include "runtime/cli/scoring.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/results/prediction_writer.hpp"
@@ -111,6 +112,7 @@ int predict(const TrainConfig& config) {
                      (flags.out.empty() ? "--out FILE" : "") + ", found none");
   const bool to_stdout = flags.out == kStandardOutput;
   if (!to_stdout) check_apart(flags.out, config.dataset);
+  if (!to_stdout) check_out_folder(flags.out);
   const ReleasedModel model = model_for(config, flags.model);
   Reporter reporter(false);
   const Backend backend =

@@ -124,6 +124,7 @@ std::vector<fs::path> write_to(const fs::path& folder, const page::Document& d) 
 }
 
 int run_report(const ReportFlags& o) {
+  if (o.runs.empty()) throw InputError("report: expected RUN, the folder of a run, found none");
   std::vector<FoundRun> runs;
   runs.reserve(o.runs.size());
   for (const std::string& place : o.runs) runs.push_back(find_run(place));

@@ -6,6 +6,7 @@
 #include "runtime/base/files.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cli/out_file.hpp"
 #include "runtime/config/option_rows.hpp"
 #include "runtime/data/bytes.hpp"
 #include "runtime/data/draft_schema.hpp"
@@ -56,6 +57,7 @@ int write_draft(const SchemaFlags& flags) {
     throw InputError("--target: expected either --label or --target, found both");
   if (!flags.out.empty() && fs::exists(flags.out))
     throw InputError(flags.out + ": expected a name that no file has yet, found one");
+  check_out_folder(flags.out);
   const std::string text = draft_schema(flags.table, {.rows_are_public = flags.rows_are_public,
                                                       .label = flags.label,
                                                       .target = flags.target,

@@ -157,10 +157,11 @@ void remove_dead_starts(const fs::path& parent, const std::string& prefix) {
   }
 }
 
-/// Removes what killed starts left of folders with generated names, NAME-TIME for any time: their
-/// temporary folders, and the empty folders that they reserved. Only those of this user and of mode
-/// 0700, since versions without a lock gave them another one; and only on a disk of this machine:
-/// on a network's, another machine may be starting one of them now.
+/// Removes what earlier starts with a generated name, NAME-TIME, left in `parent` when they were
+/// killed: their temporary folders, and the empty folders that they had reserved. TIME may be any
+/// time. Removes only folders of this user with mode 0700, because older versions, which took no
+/// lock, made folders with another mode. Does nothing on a network file system, because another
+/// machine may be starting such a run now.
 void remove_dead_starts_at_any_time(const fs::path& parent, const std::string& name) {
   if (!is_on_local_disk(parent)) return;
   const std::string prefix = "." + name + "-";

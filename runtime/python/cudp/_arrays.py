@@ -15,6 +15,8 @@ def _refuse(name, expected, found):
 
 def native(array, name):
     """Returns an array of numbers in the machine's byte order, and aligned; a copy only if necessary."""
+    if isinstance(array, np.ma.MaskedArray):  # the values under its mask would be used
+        _refuse(name, "an array without a mask, as its filled(VALUE) is", "a masked array")
     if array.dtype.kind not in "fiub":
         _refuse(name, "an array of numbers", f"one of type {array.dtype}")
     if not array.dtype.isnative:
@@ -145,6 +147,8 @@ def features(values, name="X", missing=False):
 
 def _other(values, name):
     """Converts another object, for example a tensor, to an array by NumPy."""
+    if hasattr(values, "toarray"):  # of SciPy
+        _refuse(name, "an array of numbers, as its toarray() is", "a sparse one")
     try:
         array = np.asarray(values)
         if array.dtype.kind in "fiub":
@@ -172,7 +176,7 @@ def labels(values, name="y", target=False, missing=False):
         else:
             array = _other(values, name)
     if array.ndim == 2 and array.shape[1] != 1:
-        _refuse(name, "one number for each row", "more or fewer")
+        _refuse(name, "one number for each row, as argmax(axis=1) makes of one-hot rows", "more or fewer")
     return array
 
 

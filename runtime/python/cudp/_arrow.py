@@ -112,11 +112,14 @@ def _or_no_text(make):
     return call
 
 
-def _split(ticks, per_second):
-    """Seconds, microseconds and nanoseconds of a time in ticks."""
-    seconds, rest = divmod(ticks, per_second)
-    nanos = rest * (10**9 // per_second)
-    return seconds, nanos // 1000, nanos % 1000
+def _of_ticks(per_second, make):
+    """make(timedelta, nanoseconds below a microsecond) of a time in ticks."""
+    def call(ticks):
+        seconds, rest = divmod(ticks, per_second)
+        nanos = rest * (10**9 // per_second)
+        return make(datetime.timedelta(seconds=seconds, microseconds=nanos // 1000), nanos % 1000)
+
+    return _or_no_text(call)
 
 
 def _zone(name):
@@ -129,37 +132,28 @@ def _zone(name):
     return zoneinfo.ZoneInfo(name)
 
 
-def _moment(per_second, zone):
+def _moment(zone):
     begin = _Moment(1970, 1, 1, tzinfo=None if zone is None else datetime.timezone.utc)
 
-    def make(ticks):
-        seconds, micros, nanos = _split(ticks, per_second)
-        moment = begin + datetime.timedelta(seconds=seconds, microseconds=micros)
+    def make(since, nanos):
+        moment = begin + since
         if zone is not None:
             moment = moment.astimezone(zone)
         moment.nanosecond = nanos
         return moment
 
-    return _or_no_text(make)
+    return make
 
 
-def _duration(per_second):
-    def make(ticks):
-        seconds, micros, nanos = _split(ticks, per_second)
-        duration = _Duration(seconds=seconds, microseconds=micros)
-        duration.nanoseconds = nanos
-        return duration
-
-    return _or_no_text(make)
+def _duration(length, nanos):
+    duration = _Duration(length.days, length.seconds, length.microseconds)
+    duration.nanoseconds = nanos
+    return duration
 
 
-def _time_of_day(per_second):
-    def make(ticks):
-        seconds, micros, nanos = _split(ticks, per_second)
-        time = (datetime.datetime.min + datetime.timedelta(seconds=seconds, microseconds=micros)).time()
-        return f"{time.isoformat('microseconds')}{nanos:03}" if nanos else time
-
-    return _or_no_text(make)
+def _time_of_day(since, nanos):
+    time = (datetime.datetime.min + since).time()
+    return f"{time.isoformat('microseconds')}{nanos:03}" if nanos else time
 
 
 def _date(days_per_unit):
@@ -204,12 +198,13 @@ def _reader(form):
         return _mapped(f"V{bits[0] // 8 if bits else 16}", _decimal(scale))
     if form in ("tdD", "tdm"):
         return _mapped(*(("i4", _date(1)) if form == "tdD" else ("i8", _date(86400 * 10**3))))
-    if form[:2] == "ts":
-        return _mapped("i8", _moment(_PER_SECOND[form[2]], _zone(form[4:]) if form[4:] else None))
-    if form[:2] == "tD":
-        return _mapped("i8", _duration(_PER_SECOND[form[2]]))
-    if form[:2] == "tt":
-        return _mapped("i4" if form[2] in "sm" else "i8", _time_of_day(_PER_SECOND[form[2]]))
+    kind, unit, zone = form[:2], form[2:3], form[4:]
+    if kind == "ts":
+        return _mapped("i8", _of_ticks(_PER_SECOND[unit], _moment(_zone(zone) if zone else None)))
+    if kind == "tD":
+        return _mapped("i8", _of_ticks(_PER_SECOND[unit], _duration))
+    if kind == "tt":
+        return _mapped("i4" if unit in "sm" else "i8", _of_ticks(_PER_SECOND[unit], _time_of_day))
     return None
 
 

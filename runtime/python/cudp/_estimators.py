@@ -176,8 +176,14 @@ class _DPEstimator(BaseEstimator):
             low, high = self.bounds
         except (TypeError, ValueError):
             raise _core.InputError("bounds: expected (low, high), found something else") from None
-        low = np.broadcast_to(np.asarray(low, dtype=float), x.shape[1:])
-        high = np.broadcast_to(np.asarray(high, dtype=float), x.shape[1:])
+        try:
+            low = np.broadcast_to(np.asarray(low, dtype=float), x.shape[1:])
+            high = np.broadcast_to(np.asarray(high, dtype=float), x.shape[1:])
+        except (TypeError, ValueError):
+            raise _core.InputError(
+                f"bounds: expected low and high as numbers, or as arrays of {x.shape[1]} numbers, one for each "
+                "column of X, found others"
+            ) from None
         with np.errstate(all="ignore"):
             finite = np.isfinite(low).all() and np.isfinite(high).all() and np.isfinite(high - low).all()
         if not (finite and (low <= high).all()):

@@ -300,6 +300,9 @@ def _named(settings, data, test_data):
     elif data is not None:
         if "dataset" in settings:
             raise _core.InputError("--dataset: expected it once, found data beside it")
+        if not isinstance(data, (str, os.PathLike)):
+            raise _core.InputError("data: expected (X, y), a path, the name of a data set, or a DataFrame with schema, "
+                                   f"found a {type(data).__name__}")
         settings["dataset"] = os.fspath(data)
     if _is_pair(test_data):
         if arrays is None:

@@ -87,6 +87,9 @@ def test_what_is_not_public_is_refused(rows):
     for missing, sentence in (("bounds", "not public"), ("classes", "not public")):
         with pytest.raises(cudp.InputError, match=sentence):
             cudp.DPLogisticRegression(**{**PUBLIC, missing: None}).fit(x, y)
+    for bounds in (([0.0] * 99, [1.0] * 99), ("a", "b"), ([[0.0], 1.0], 1.0)):
+        with pytest.raises(cudp.InputError, match="bounds: expected low and high as numbers, or as arrays of"):
+            cudp.DPLogisticRegression(**{**PUBLIC, "bounds": bounds}).fit(x, y)
     with pytest.raises(cudp.InputError, match="sample_weight"):
         cudp.DPLogisticRegression(**PUBLIC).fit(x, y, sample_weight=np.ones(len(y)))
     with pytest.raises(cudp.InputError, match="class_weight"):

@@ -123,6 +123,9 @@ def test_no_row_of_a_list_decides_the_type_of_others():
     (lambda x, y: (x[:-1] + [None], y), "X: expected rows of one length"),
     (lambda x, y: (x, [y]), "y: expected whole numbers|y: expected one"),
     (lambda x, y: (np.array(x), np.array([y])), "y: expected one number for each row"),
+    (lambda x, y: (np.array(x), np.eye(2)[y]), r"y: expected one number for each row, as argmax\(axis=1\)"),
+    (lambda x, y: (np.ma.masked_greater(x, 1), y), r"X: expected an array without a mask, as its filled\(VALUE\)"),
+    (lambda x, y: (np.array(x), np.ma.array(y)), r"y: expected an array without a mask"),
     (lambda x, y: (x, ["no"] * 36 + ["yes"]), "y: expected whole numbers"),
     (lambda x, y: ([np.zeros(2, np.uint8)] * 36 + [np.zeros(2)], y), "X: expected rows of one type"),
 ])
@@ -132,6 +135,19 @@ def test_no_message_has_the_number_of_rows_or_a_type_that_follows_from_them(make
         with pytest.raises(cudp.InputError, match=sentence) as refused:
             cudp.train(make(x, y), **groups, **{**CLASSES, "malformed": "refuse"})
         assert not any(word in str(refused.value) for word in ("37", "36", "<U", "dtype", "int64"))
+
+
+def test_a_sparse_matrix_is_refused_with_what_makes_an_array_of_it():
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(cudp.InputError, match=r"X: expected an array of numbers, as its toarray\(\) is"):
+        cudp.train((sparse.csr_matrix(np.eye(4)), [0, 1, 0, 1]), **CLASSES)
+
+
+@pytest.mark.parametrize("data", [np.zeros((4, 2)), {"x": np.zeros((4, 2))}, iter(())])
+def test_data_that_are_neither_a_pair_nor_a_path_are_an_input_error(data, in_folder):
+    with pytest.raises(cudp.InputError, match=r"data: expected \(X, y\), a path, .* found a " + type(data).__name__):
+        cudp.train(data, **CLASSES)
+    assert not list(pathlib.Path(".").iterdir())
 
 
 def test_a_run_on_lists_is_resumed_on_them(in_folder):
