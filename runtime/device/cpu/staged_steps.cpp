@@ -35,6 +35,9 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 17;
 /// Minimum number of steps whose rows one pass over the file copies. For fewer, no pass is planned.
 constexpr std::uint64_t kMinSteps = 8;
 
+/// Maximum cost [bytes] of drawing the batches of one pass: 25 s of one core.
+constexpr double kMaxDrawing = 0x1p35;
+
 /// Maximum number of steps whose rows are read ahead.
 constexpr std::uint64_t kMaxAhead = 4;
 /// Maximum size of the rows that are read ahead [bytes]. The rows of one step are read ahead even
@@ -51,8 +54,11 @@ double expected_rows(const Dataset& train, double expected_batch) {
 std::uint64_t StagePlan::memory() const {
   if (steps == 0) return 0;
   // Memory for the indices of the rows of three groups of steps: one group whose batches are being
-  // drawn, one whose rows are being copied, and one that is being trained.
-  return 3 * sizeof(std::uint32_t) * steps * slot_rows + (steps + RowPass::kWrites) * chunk_bytes +
+  // drawn, one whose rows are being copied, and one that is being trained. If there is only one
+  // pass, there is one group.
+  const std::uint64_t groups = files == 1 ? 1 : 3;
+  return groups * sizeof(std::uint32_t) * steps * slot_rows +
+         (steps + RowPass::kWrites) * chunk_bytes +
          RowPass::kReadBytes + 2 * RowReader::kMaxBytes;
 }
 
@@ -64,14 +70,10 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
   const auto row = static_cast<double>(file.row_bytes());
   if (!(batch >= 1.0) || rate <= 0.0 || file.row_bytes() > RowPass::kMaxRowBytes) return {};
   // Drawing batches costs kDrawCost / rate per drawn row. If this is more than half of the cost of
-  // a random read, the draws take most of the time, and no pass is planned.
-  if (!limits.always && kDrawCost / rate > kReadCost / 2.0) return {};
+  // a random read, the draws take most of the time, and no pass is made only to copy rows.
+  const bool draws_take_longer = !limits.always && kDrawCost / rate > kReadCost / 2.0;
+  if (draws_take_longer && !is_read_anyway) return {};
   StagePlan plan;
-  // Each pass copies up to a third of the file.
-  const double rows =
-      std::min(static_cast<double>(limits.rows), static_cast<double>(file.rows()) / 3.0);
-  plan.steps = std::min<std::uint64_t>(static_cast<std::uint64_t>(rows / batch),
-                                       limits.chunks / limits.min_chunk);
   // Number of rows for which a step has space in a temporary file: the expected batch size plus 8
   // standard deviations plus 16. A step whose batch is larger, which is improbable, reads its rows
   // from the data set's own file.
@@ -79,12 +81,25 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
   // Batches of more than kMaxBytes are not read ahead, so no pass is planned for them.
   if (largest * row > static_cast<double>(RowsAhead::kMaxBytes)) return {};
   plan.slot_rows = RowPass::slot_of(static_cast<std::size_t>(largest), file.row_bytes());
-  // Each step's space in the temporary file is a whole number of pages (slot_rows). With this
-  // rounding, too, the copies of a pass must not need more than a third of the file's size.
-  if (!limits.always)
-    plan.steps = std::min<std::uint64_t>(plan.steps, file.rows() / 3 / plan.slot_rows);
+  // Maximum number of steps of a pass if copies are in so many temporary files, which have up to
+  // two thirds of the file's size together, and whose indices take the same memory (see memory()).
+  const double all_rows = static_cast<double>(file.rows());
+  const auto most_steps = [&](std::uint64_t files) {
+    const double part = all_rows * 2.0 / 3.0 / static_cast<double>(files);
+    const double indices = static_cast<double>(limits.rows) * (files == 1 ? 3.0 : 1.0);
+    double most = std::min({std::min(indices, part) / batch,
+                            static_cast<double>(limits.chunks / limits.min_chunk)});
+    // Each step's space in a temporary file is a whole number of pages (slot_rows), which must fit
+    // with this rounding, too.
+    if (!limits.always)
+      most = std::min({most, part / static_cast<double>(plan.slot_rows),
+                       kMaxDrawing / (kDrawCost * all_rows)});
+    return static_cast<std::uint64_t>(most);
+  };
+  plan.files = draws_take_longer || (steps > 0 && steps <= most_steps(1)) ? 1 : 2;
+  plan.steps = most_steps(plan.files);
   if (plan.steps < kMinSteps) return {};
-  const auto bytes = static_cast<double>(file.rows()) * row;
+  const double bytes = all_rows * row;
   const auto cost_of_pass = [&](std::uint64_t of) {
     return bytes + row * batch * static_cast<double>(of);
   };
@@ -92,8 +107,7 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
     return kReadCost * batch * static_cast<double>(of);
   };
   if (!limits.always) {
-    const double drawing =
-        kDrawCost * static_cast<double>(file.rows()) * static_cast<double>(plan.steps);
+    const double drawing = kDrawCost * all_rows * static_cast<double>(plan.steps);
     plan.delay = static_cast<std::uint64_t>((cost_of_pass(plan.steps) + drawing) /
                                             (kWaitCost + cost_of_reads(1)));
   }
@@ -101,7 +115,6 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
   // Divides the steps into groups of equal size, one pass per group.
   const std::uint64_t groups = (steps + plan.steps - 1) / plan.steps;
   plan.steps = (steps + groups - 1) / groups;
-  plan.files = std::min<std::uint64_t>(groups, 2);
   // Cost of a group: reading the file and writing the copies (cost_of_pass), and reading the copies
   // back. If the file is read anyway, reading it costs nothing.
   const double cost = cost_of_pass(plan.steps) + row * batch * static_cast<double>(plan.steps) -
