@@ -521,8 +521,8 @@ EOF
 # A table and a folder of images of 12 GB each (or CUDP_GIGABYTES) train with 1 GB of anonymous memory (CUDP_LIMIT_MEGABYTES:
 # 1000), and in a control group of that size if one can be made: drawn rows are then random reads, or copied in passes. The
 # speed is compared with that of as many rows as fit in memory (a sixth of the available, or CUDP_MEMORY_GIGABYTES), drawn at
-# the same rate, whose released models are the same bytes from files and from memory. Half of that speed is required, unless
-# the disk is slower than that: then 0.8 of the rows that it delivers, as bench/disk_reads.cpp measures right afterwards.
+# the same rate, whose released models are the same bytes from files and from memory. Half of that speed is required.
+# bench/disk_reads.cpp then measures how many rows the disk delivers, for comparison.
 memory() (
   cudp=$(program)
   mkdir -p build-cpu
@@ -603,7 +603,7 @@ larger_than_memory() {  # images or large.csv, steps, bytes of a row, settings
   awk -v limited="${speed[0]}" -v memory="${speed[2]}" -v disk="$disk" 'BEGIN {
     printf "from a file larger than memory: %.2f of the speed in memory, %.2f of the rows that the disk delivers\n",
       limited / memory, limited / disk
-    exit limited < 0.5 * memory && limited < 0.8 * disk }' >&2
+    exit limited < 0.5 * memory }' >&2
 }
 
 # Largest anonymous memory of a process while it runs, in MB.
