@@ -77,7 +77,9 @@ def _features(x, name):
             f"{name}: expected rows of features, [n, features], with groups, found an array of "
             + (f"{x.ndim} dimensions" if x.ndim != 2 else "0 features")
         )
-    return x.astype(np.float32)
+    # A finite number beyond float32 stays finite: the bounds of the features clip it.
+    most = np.finfo(np.float32).max
+    return np.where(np.isfinite(x), np.clip(x, -most, most), x).astype(np.float32)
 
 
 def _write_rows(path, x, y, unit=None, ids=None):

@@ -506,6 +506,14 @@ def _read_tensors(file):
     return tensors
 
 
+def _rounded_up(value, digits):
+    """A number in words, with so many digits, never below its value: what is stated of a certificate holds."""
+    import decimal
+
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
+    return f"{float(context.create_decimal(repr(float(value)))):.{digits}g}"
+
+
 class Run:
     """A trained model, with the certificate of its privacy."""
 
@@ -716,7 +724,7 @@ class Run:
         c = self.certificate
         if c is None or c.epsilon is None:
             return "no certificate: not for release"
-        text = f"epsilon {c.epsilon:.4g} at delta {c.delta:.3g} for each {c.unit}"
+        text = f"epsilon {_rounded_up(c.epsilon, 4)} at delta {_rounded_up(c.delta, 3)} for each {c.unit}"
         if c.for_release:
             return text + ", may be released"
         return text + ", NOT for release: " + "; ".join(c.not_for_release)

@@ -197,3 +197,15 @@ def test_the_regressor_by_groups(grouped):
                              batch_size=64, size_is_public=True, max_rows=3)
     model.fit(x, 2.0 * x[:, 0], groups=ids)
     assert model.certificate_.unit == "3 rows by group" and model.predict(x).shape == (len(x),)
+
+
+def test_a_number_beyond_float32_counts_as_its_bound(grouped, recwarn):
+    x, y, ids = grouped
+    x = x.astype(np.float64)
+    models = []
+    for value in (1e39, 4.0):
+        x[3, 1] = value
+        run = cudp.train((x, y), groups=ids, max_rows=3, bounds=(-4, 4), classes=2, **COMMON)
+        models.append(released(run.path)["model.safetensors"])
+    assert models[0] == models[1]
+    assert not [w for w in recwarn if "overflow" in str(w.message)]

@@ -641,3 +641,10 @@ def test_many_trainings_in_one_process_do_not_grow():
     memory, files = map(int, done.stdout.split())
     assert memory < 2 << 20
     assert files == 0
+
+
+@pytest.mark.parametrize("value,digits,text", [
+    (2.000033527940535, 4, "2.001"), (2.0, 4, "2"), (2.9999945, 4, "3"), (1e-5, 3, "1e-05"), (1.0001e-5, 3, "1.01e-05")])
+def test_epsilon_in_words_is_rounded_up(value, digits, text):
+    from cudp._runs import _rounded_up
+    assert _rounded_up(value, digits) == text
