@@ -58,8 +58,7 @@ std::uint64_t StagePlan::memory() const {
   // pass, there is one group.
   const std::uint64_t groups = files == 1 ? 1 : 3;
   return groups * sizeof(std::uint32_t) * steps * slot_rows +
-         (steps + RowPass::kWrites) * chunk_bytes +
-         RowPass::kReadBytes + 2 * RowReader::kMaxBytes;
+         (steps + RowPass::kWrites) * chunk_bytes + RowPass::kReadBytes + 2 * RowReader::kMaxBytes;
 }
 
 StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_batch,
@@ -87,13 +86,13 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
   const auto most_steps = [&](std::uint64_t files) {
     const double part = all_rows * 2.0 / 3.0 / static_cast<double>(files);
     const double indices = static_cast<double>(limits.rows) * (files == 1 ? 3.0 : 1.0);
-    double most = std::min({std::min(indices, part) / batch,
-                            static_cast<double>(limits.chunks / limits.min_chunk)});
+    double most = std::min(
+        {std::min(indices, part) / batch, static_cast<double>(limits.chunks / limits.min_chunk)});
     // Each step's space in a temporary file is a whole number of pages (slot_rows), which must fit
     // with this rounding, too.
     if (!limits.always)
-      most = std::min({most, part / static_cast<double>(plan.slot_rows),
-                       kMaxDrawing / (kDrawCost * all_rows)});
+      most = std::min(
+          {most, part / static_cast<double>(plan.slot_rows), kMaxDrawing / (kDrawCost * all_rows)});
     return static_cast<std::uint64_t>(most);
   };
   plan.files = draws_take_longer || (steps > 0 && steps <= most_steps(1)) ? 1 : 2;
