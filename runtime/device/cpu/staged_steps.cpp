@@ -83,11 +83,11 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
   // Maximum number of steps of a pass if copies are in so many temporary files, which have up to
   // two thirds of the file's size together, and whose indices take the same memory (see memory()).
   const double all_rows = static_cast<double>(file.rows());
+  const std::uint64_t chunks = limits.chunks / limits.min_chunk;
   const auto most_steps = [&](std::uint64_t files) {
     const double part = all_rows * 2.0 / 3.0 / static_cast<double>(files);
     const double indices = static_cast<double>(limits.rows) * (files == 1 ? 3.0 : 1.0);
-    double most = std::min(
-        {std::min(indices, part) / batch, static_cast<double>(limits.chunks / limits.min_chunk)});
+    double most = std::min({std::min(indices, part) / batch, static_cast<double>(chunks)});
     // Each step's space in a temporary file is a whole number of pages (slot_rows), which must fit
     // with this rounding, too.
     if (!limits.always)
