@@ -258,6 +258,28 @@ TEST_F(ReadAheadBatches, OfTheFirstPassAreThoseThatWereHandedOver) {
   EXPECT_EQ(ahead->staged_batches(), 8u);
 }
 
+/// With the usual limits, and steps that draw so few rows that no pass is made only for them.
+TEST_F(ReadAheadBatches, DrawnSeldomAreCopiedWhileAllRowsAreReadForAnotherUse) {
+  c_ = cases::coded_case(cases::kCodedModels[0], Adds::flat, 5, 150'000, false);
+  data_ = on_disk(c_.data, folder_.path() / "many_rows");
+  const Draw draw = Poisson{(std::uint64_t{1} << 32) / 7'500};
+  Drawing of(data_), expected(data_);
+  of.settings.recipe.draw = draw;
+  of.settings.expected_batch = 20;
+  of.settings.steps = 100;
+  EXPECT_EQ(cpu::plan_stage(data_, draw, 20, 100, false).steps, 0u);
+  const cpu::StagePlan plan = cpu::plan_stage(data_, draw, 20, 100, true);
+  ASSERT_GT(plan.steps, 0u);
+  ASSERT_LT(plan.steps, 100u);
+  EXPECT_EQ(plan.files, 1u);
+  const auto ahead = of.ahead(data_);
+  if (ahead == nullptr) GTEST_SKIP() << "/var/tmp cannot be read in the background";
+  const RowUse use{.use = [](std::size_t, std::span<const std::uint8_t>) {}};
+  ASSERT_TRUE(ahead->read_all_rows(0, draw, use));
+  for (std::uint64_t step = 0; step < 100; ++step) take(*ahead, expected, step, draw);
+  EXPECT_EQ(ahead->staged_batches(), plan.steps);  // the others were read row by row
+}
+
 TEST_F(ReadAheadBatches, LargerThanTheirSpaceAreReadRowByRow) {
   const cpu::StagePlan plan =
       cpu::plan_stage(data_, Poisson{std::uint64_t{1} << 30}, 20, 100, true, kSmall);
