@@ -266,17 +266,17 @@ TEST_F(ReadAheadBatches, DrawnSeldomAreCopiedWhileAllRowsAreReadForAnotherUse) {
   Drawing of(data_), expected(data_);
   of.settings.recipe.draw = draw;
   of.settings.expected_batch = 20;
-  of.settings.steps = 100;
-  EXPECT_EQ(cpu::plan_stage(data_, draw, 20, 100, false).steps, 0u);
-  const cpu::StagePlan plan = cpu::plan_stage(data_, draw, 20, 100, true);
+  of.settings.steps = 1'000;
+  EXPECT_EQ(cpu::plan_stage(data_, draw, 20, 1'000, false).steps, 0u);
+  const cpu::StagePlan plan = cpu::plan_stage(data_, draw, 20, 1'000, true);
   ASSERT_GT(plan.steps, 0u);
-  ASSERT_LT(plan.steps, 100u);
+  ASSERT_LT(plan.steps, 1'000u);
   EXPECT_EQ(plan.files, 1u);
   const auto ahead = of.ahead(data_);
   if (ahead == nullptr) GTEST_SKIP() << "/var/tmp cannot be read in the background";
   const RowUse use{.use = [](std::size_t, std::span<const std::uint8_t>) {}};
   ASSERT_TRUE(ahead->read_all_rows(0, draw, use));
-  for (std::uint64_t step = 0; step < 100; ++step) take(*ahead, expected, step, draw);
+  for (std::uint64_t step = 0; step < 1'000; ++step) take(*ahead, expected, step, draw);
   EXPECT_EQ(ahead->staged_batches(), plan.steps);  // the others were read row by row
 }
 
