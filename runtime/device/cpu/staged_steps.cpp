@@ -80,8 +80,10 @@ StagePlan plan_stage(const Dataset& train, const Draw& draw, double expected_bat
   // Batches of more than kMaxBytes are not read ahead, so no pass is planned for them.
   if (largest * row > static_cast<double>(RowsAhead::kMaxBytes)) return {};
   plan.slot_rows = RowPass::slot_of(static_cast<std::size_t>(largest), file.row_bytes());
-  // Maximum number of steps of a pass if copies are in so many temporary files, which have up to
-  // two thirds of the file's size together, and whose indices take the same memory (see memory()).
+  // Returns the maximum number of steps that one pass can copy if there are `files` temporary files
+  // (1 or 2). Together they have at most two thirds of the data file's size. If there is only one,
+  // one group of row indices is in memory instead of three (see memory()), so it may be three times
+  // as large.
   const double all_rows = static_cast<double>(file.rows());
   const std::uint64_t chunks = limits.chunks / limits.min_chunk;
   const auto most_steps = [&](std::uint64_t files) {

@@ -21,8 +21,8 @@ namespace cudp::cpu {
 /// Limits on a pass: one read of the whole data file, in order, which copies the rows of many
 /// coming steps to a temporary file (StagedSteps). Tests use smaller ones.
 struct StageLimits {
-  /// Maximum number of rows that the steps of one pass draw together. Their indices are kept in
-  /// memory.
+  /// Maximum number of rows that the steps of one pass draw together; three times as many if one
+  /// pass serves all steps. Their indices are kept in memory.
   std::uint64_t rows = std::uint64_t{1} << 22;
   /// Maximum size of the memory in which a pass collects the rows of all its steps before it writes
   /// them [bytes]. The memory may exceed this maximum, because each step gets at least one page.
