@@ -95,8 +95,13 @@ Sweep::Sweep(SweepRequest request, Reporter& reporter)
   const fs::path stored = folder_ / "private" / kFile;
   std::error_code none;
   if (!fs::exists(stored, none)) {
-    check_free(flags.out.empty() ? flags.resume : flags.out);
-    return;
+    try {
+      check_free(flags.out.empty() ? flags.resume : flags.out);
+      return;
+    } catch (const InputError&) {
+      // Another process of the same sweep (--share) may have made the folder in between.
+      if (!fs::exists(stored, none)) throw;
+    }
   }
   if (read_file(stored) != sweep_text(request_))
     throw InputError("--out " + folder_.string() +
@@ -224,22 +229,22 @@ void Sweep::note_begun(std::size_t run, RunEvent event) const {
 void Sweep::make_folder() {
   const FilesInChange lock;
   if (!folder_.empty() && fs::exists(folder_ / "private" / kFile)) return;
-  std::optional<NewRunFolder> made;
-  if (folder_.empty())
-    made.emplace(reserve_run_folder("sweep"));
-  else
-    made.emplace(folder_);
-  write_atomically(made->folder().owner(kFile), sweep_text(request_), 0600);
-  std::error_code failed;
-  fs::create_directory(made->folder().root() / "runs", failed);
-  if (failed) throw Error(made->folder().root().string() + ": cannot make the folder of the runs");
   try {
+    std::optional<NewRunFolder> made;
+    if (folder_.empty())
+      made.emplace(reserve_run_folder("sweep"));
+    else
+      made.emplace(folder_);
+    write_atomically(made->folder().owner(kFile), sweep_text(request_), 0600);
+    std::error_code failed;
+    fs::create_directory(made->folder().root() / "runs", failed);
+    if (failed)
+      throw Error(made->folder().root().string() + ": cannot make the folder of the runs");
     folder_ = fs::absolute(made->publish().root());
   } catch (const Error&) {
-    // Another process of the same sweep (--share) may have created the folder first.
-    if (!fs::exists(folder_ / "private" / kFile) ||
-        read_file(folder_ / "private" / kFile) != sweep_text(request_))
-      throw;
+    // Another process of the same sweep (--share) may have made the folder in between.
+    const fs::path stored = folder_ / "private" / kFile;
+    if (folder_.empty() || !fs::exists(stored) || read_file(stored) != sweep_text(request_)) throw;
   }
 }
 
