@@ -110,8 +110,6 @@ CUDP_INLINE Vec sqrt(Vec a) {
 }
 
 CUDP_INLINE Vec to_float(VecI v) { return __builtin_convertvector(v, Vec); }
-CUDP_INLINE VecI to_int(Vec v) { return __builtin_convertvector(v, VecI); }  // rounds towards zero
-CUDP_INLINE Vec bits_to_float(VecI v) { return (Vec)v; }
 CUDP_INLINE VecI float_to_bits(Vec v) { return (VecI)v; }
 
 /// Returns the sum of the numbers of a SIMD register, added pairwise.

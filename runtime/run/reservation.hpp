@@ -31,8 +31,6 @@ class Reservation {
   /// description of the training, which is written to the budget files with each of its charges.
   Reservation(BudgetsInUse budgets, std::string note);
 
-  bool has_budgets() const { return !files_.empty(); }
-
   /// Charges an estimate for a training that is about to release the noisy number of its examples;
   /// does nothing if the number is public. Throws BudgetError, without charging any file, if the
   /// budget in one of the files does not suffice; the message states how much of it is left.
