@@ -29,20 +29,6 @@ __device__ __forceinline__ void ldmatrix_x4(u32 (&r)[4], const void* row CUDP_CA
 #endif
 }
 
-/// Loads two 8 x 8 matrices of fp16 from shared memory. A whole warp calls it. Lane 8 m + r, for m
-/// = 0 and 1, passes the address of row r of matrix m; the addresses of lanes 16 to 31 are not
-/// used. Lane 4 g + t receives, in r[m], elements (g, 2 t) and (g, 2 t + 1) of matrix m.
-__device__ __forceinline__ void ldmatrix_x2(u32 (&r)[2], const void* row CUDP_CALLER) {
-#ifdef __CUDACC__
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1])
-               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
-               : "memory");
-#else
-  simt::load_matrices(r, row, false, file, line);
-#endif
-}
-
 /// Loads four 8 x 8 matrices of fp16 from shared memory and transposes each: lane 4 g + t receives
 /// elements (2 t, g) and (2 t + 1, g) of each matrix. A whole warp calls it; lane 8 m + r passes
 /// the address of row r of matrix m, a multiple of 16 bytes.
@@ -142,15 +128,6 @@ __device__ __forceinline__ u32 permute_bytes(u32 low, u32 high, u32 selector) {
   return __byte_perm(low, high, selector);
 #else
   return simt::permute_bytes(low, high, selector);
-#endif
-}
-
-/// Returns the low 32 bits of the 64-bit number high 2^32 + low, shifted right by shift % 32.
-__device__ __forceinline__ u32 shift_right(u32 low, u32 high, u32 shift) {
-#ifdef __CUDACC__
-  return __funnelshift_r(low, high, shift);
-#else
-  return static_cast<u32>((std::uint64_t{high} << 32 | low) >> (shift % 32));
 #endif
 }
 

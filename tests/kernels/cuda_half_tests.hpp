@@ -51,20 +51,20 @@ __global__ void half_product_kernel(HalfProduct p) {
   u32 a[4], b[2];
   if (by_columns) {
     const int a_at = (r + m / 2 * 8) * kHalfPitch + m % 2 * 8;
-    const int b_at = (r + m % 2 * 8) * kHalfPitch;
-    if (bug == HalfBug::not_transposed) {
+    // The addresses of the upper half of the warp must not matter: these are not aligned.
+    const int b_at = m < 2 ? (r + m * 8) * kHalfPitch : 1;
+    if (bug == HalfBug::not_transposed)
       ldmatrix_x4(a, a_shared + a_at);
-      ldmatrix_x2(b, b_shared + b_at);
-    } else {
+    else
       ldmatrix_x4_trans(a, a_shared + a_at);
-      ldmatrix_x2_trans(b, b_shared + b_at);
-    }
+    ldmatrix_x2_trans(b, b_shared + b_at);
   } else {
     const int a_at = (r + m % 2 * 8) * kHalfPitch + m / 2 * 8;
-    // The addresses of the upper half of the warp must not matter: these are not aligned.
-    const int b_at = m < 2 ? r * kHalfPitch + m * 8 : 1;
+    u32 twice[4];  // b's two matrices, then both again
     ldmatrix_x4(a, a_shared + a_at);
-    ldmatrix_x2(b, b_shared + b_at);
+    ldmatrix_x4(twice, b_shared + r * kHalfPitch + m % 2 * 8);
+    b[0] = twice[0];
+    b[1] = twice[1];
   }
   if (bug == HalfBug::a_registers_exchanged) {
     const u32 kept = a[1];
@@ -97,7 +97,6 @@ struct HalfNumbers {
   u32* fused;       // [n]: a b + c
   u32* bytes;       // [2 n]: the four of a
   u32* permuted;    // [n]: of a and b, by c
-  u32* shifted;     // [n]: a and b, by c
   int n;
 };
 inline void validate(const HalfNumbers&) {}
@@ -118,7 +117,6 @@ __global__ inline void half_numbers_kernel(HalfNumbers s) {
   s.bytes[at] = bytes_to_halves<0>(s.a[i]);
   s.bytes[at + 1] = bytes_to_halves<2>(s.a[i]);
   s.permuted[i] = permute_bytes(s.a[i], s.b[i], s.c[i]);
-  s.shifted[i] = shift_right(s.a[i], s.b[i], s.c[i]);
 }
 
 }  // namespace cudp::inline CUDP_SIMT
@@ -259,15 +257,14 @@ TEST_F(HalfCore, NumbersAreConvertedByTheirDefinitions) {
   }
   const std::vector<std::uint32_t> none(n);
   const std::vector<float> zeros(n);
-  const HalfNumbers s{device(x),     device(y),    device(a),
-                      device(b),     device(c),    device(none),
-                      device(none),  device(none), device(zeros),
-                      device(zeros), device(none), device(std::vector<std::uint32_t>(2 * n)),
-                      device(none),  device(none), static_cast<int>(n)};
+  const HalfNumbers s{device(x),     device(y),          device(a),
+                      device(b),     device(c),          device(none),
+                      device(none),  device(none),       device(zeros),
+                      device(zeros), device(none),       device(std::vector<std::uint32_t>(2 * n)),
+                      device(none),  static_cast<int>(n)};
   run(half_numbers_kernel, s);
   const auto rounded = host(s.rounded, n), high = host(s.split_high, n), low = host(s.split_low, n);
-  const auto bytes = host(s.bytes, 2 * n), permuted = host(s.permuted, n),
-             shifted = host(s.shifted, n);
+  const auto bytes = host(s.bytes, 2 * n), permuted = host(s.permuted, n);
   const auto a_low = host(s.low, n), a_high = host(s.high, n);
   const auto check = [](bool right, const char* what, std::size_t i) {
     if (!right) ADD_FAILURE() << what << " " << i;
@@ -290,8 +287,6 @@ TEST_F(HalfCore, NumbersAreConvertedByTheirDefinitions) {
       const std::uint32_t want = nibble < 8 ? byte : byte < 128 ? 0 : 255;
       check((permuted[i] >> 8 * k & 255) == want, "permute_bytes", i);
     }
-    const unsigned by = c[i] % 32;
-    check(shifted[i] == (by == 0 ? a[i] : a[i] >> by | b[i] << (32 - by)), "shift_right", i);
   }
 }
 
@@ -311,11 +306,11 @@ TEST_F(HalfCore, AFusedProductIsRoundedOnce) {
   const auto n = a.size();
   const std::vector<std::uint32_t> none(n);
   const std::vector<float> zeros(n);
-  const HalfNumbers s{device(zeros), device(zeros), device(a),
-                      device(b),     device(c),     device(none),
-                      device(none),  device(none),  device(zeros),
-                      device(zeros), device(none),  device(std::vector<std::uint32_t>(2 * n)),
-                      device(none),  device(none),  static_cast<int>(n)};
+  const HalfNumbers s{device(zeros), device(zeros),      device(a),
+                      device(b),     device(c),          device(none),
+                      device(none),  device(none),       device(zeros),
+                      device(zeros), device(none),       device(std::vector<std::uint32_t>(2 * n)),
+                      device(none),  static_cast<int>(n)};
   run(half_numbers_kernel, s);
   const auto got = host(s.fused, n);
   EXPECT_EQ(value_of_half(got[0] & 0xffff), 2050.0);

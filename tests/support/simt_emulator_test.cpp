@@ -318,7 +318,8 @@ TEST(Simt, FindsWrongUsesOfTensorCores) {
 
 enum class LoadBug { none, misaligned, not_shared, diverged, no_barrier };
 
-/// out: register 0 of a matrix whose row r lies at 8 pitch r halves and holds r.
+/// out: register 0 of a matrix that is loaded four times. Its row r lies at 8 pitch r halves and
+/// holds r.
 template <LoadBug bug>
 __global__ void load_one_matrix(int pitch, unsigned* out) {
   CUDP_SHARED(Four, rows, [64]);
@@ -328,14 +329,14 @@ __global__ void load_one_matrix(int pitch, unsigned* out) {
     shared[i] = static_cast<std::uint16_t>(pitch == 0 ? 0 : i / 8 / pitch);
   if (bug != LoadBug::no_barrier) __syncwarp();
   const std::uint16_t own[8] = {};
-  u32 r[2] = {};
+  u32 r[4] = {};
   const void* const row = bug == LoadBug::not_shared   ? own
                           : bug == LoadBug::misaligned ? shared + 8 * pitch * (lane % 8) + 4
                                                        : shared + 8 * pitch * (lane % 8);
   if (bug == LoadBug::diverged && lane < 16)
-    ldmatrix_x2(r, row);
+    ldmatrix_x4(r, row);
   else
-    ldmatrix_x2(r, row);
+    ldmatrix_x4(r, row);
   out[lane] = r[0];
 }
 
@@ -364,8 +365,8 @@ TEST(Simt, CountsBankConflictsOfLoads) {
     ASSERT_EQ(simt::matrix_loads.size(), 1u);
     const auto& [where, loads] = *simt::matrix_loads.begin();
     EXPECT_NE(std::string(where.first).find("simt_emulator_test"), std::string::npos);
-    EXPECT_EQ(loads.matrices, 2);
-    EXPECT_EQ(loads.conflicts, 2 * conflicts) << pitch;
+    EXPECT_EQ(loads.matrices, 4);
+    EXPECT_EQ(loads.conflicts, 4 * conflicts) << pitch;
   }
 }
 
