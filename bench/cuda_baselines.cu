@@ -1,8 +1,8 @@
 // The toolkit's libraries on work of our kernels: cuDNN's convolutions and recurrent layers,
-// cuBLASLt's dense layers, cuRAND's normals, CUB's selection. They sum over a batch and give no
-// example's own gradient, so they are no replacement; they say what a kernel without that could
-// reach. The libraries are opened when a benchmark needs one. Weights and inputs are zeros: times
-// do not depend on them.
+// cuBLASLt's dense layers, CUB's selection. They sum over a batch and give no example's own
+// gradient, so they are no replacement; they say what a kernel without that could reach. The
+// libraries are opened when a benchmark needs one. Weights and inputs are zeros: times do not
+// depend on them.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -27,10 +27,6 @@
 #if __has_include(<cublasLt.h>)
 #define CUDP_BENCH_CUBLASLT
 #include <cublasLt.h>
-#endif
-#if __has_include(<curand.h>)
-#define CUDP_BENCH_CURAND
-#include <curand.h>
 #endif
 #if __has_include(<cub/device/device_select.cuh>)
 #define CUDP_BENCH_CUB
@@ -414,37 +410,6 @@ void register_cublaslt() {
 void register_cublaslt() {}
 #endif
 
-#ifdef CUDP_BENCH_CURAND
-
-struct Curand {
-  LazyLibrary library{"libcurand.so." + std::to_string(CURAND_VER_MAJOR)};
-};
-
-/// As many as the benchmark normals/philox makes; these go to memory.
-void curand_normals(benchmark::State& state) {
-  static const Curand curand;
-  CudaGpu gpu;
-  constexpr std::size_t kCount = std::size_t{1} << 28;
-  const Floats to(gpu, kCount);
-  curandGenerator_t g = nullptr;
-  const auto create =
-      static_cast<decltype(&curandCreateGenerator)>(curand.library.find("curandCreateGenerator"));
-  const auto generate =
-      static_cast<decltype(&curandGenerateNormal)>(curand.library.find("curandGenerateNormal"));
-  const auto destroy =
-      static_cast<decltype(&curandDestroyGenerator)>(curand.library.find("curandDestroyGenerator"));
-  need(create(&g, CURAND_RNG_PSEUDO_PHILOX4_32_10), "start");
-  measure(state, 0.0, static_cast<std::int64_t>(kCount),
-          [&] { need(generate(g, to.get(), kCount, 0.0f, 1.0f), "make normals"); });
-  (void)destroy(g);
-}
-
-void register_curand() { add("curand/philox_normals", curand_normals); }
-
-#else
-void register_curand() {}
-#endif
-
 #ifdef CUDP_BENCH_CUB
 
 /// Whether a number is drawn: a hash in place of the generator, as cheap as can be.
@@ -482,7 +447,6 @@ void register_cub() {}
 void register_baselines() {
   register_cudnn();
   register_cublaslt();
-  register_curand();
   register_cub();
 }
 

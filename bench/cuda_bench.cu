@@ -16,7 +16,6 @@
 #include "bench/step_setup.hpp"
 #include "kernels/common/lanes.hpp"
 #include "kernels/common/tensor_core.cuh"
-#include "kernels/random/random.cuh"
 #include "runtime/device/cuda/batch_capacity.hpp"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/devices.hpp"
@@ -60,14 +59,6 @@ __global__ void tensor_kernel(float v, float* out) {
     CUDP_UNROLL for (int i = 0; i < kTensorChains; ++i) mma_tf32(d[i], d[i] + 2, a, b);
   float sum = 0.0f;
   CUDP_UNROLL for (int i = 0; i < kTensorChains; ++i) sum += d[i][0] + d[i][3];
-  if (sum == 12345.0f) *out = sum;
-}
-
-// grid, block: as fill_normals_kernel. Normals are made in registers, as an update makes them, and
-// thrown away.
-__global__ void normals_kernel(RandomStream stream, std::int64_t count, float* out) {
-  float sum = 0.0f;
-  for_each_normal(stream, 0, count, [&](std::int64_t, float z) { sum += z; });
   if (sum == 12345.0f) *out = sum;
 }
 
@@ -197,22 +188,8 @@ void clipped_sum(benchmark::State& state, const Setup& setup, const Peaks& peaks
       Counter(examples * flops(net) / peaks.of(precision), Counter::kIsRate);
 }
 
-RandomStream stream_of(Generator generator, Stream purpose) {
-  return {generator, {{1, 2, 3, 4, 5, 6, 7, 8}}, purpose, 0};
-}
-
-/// items are normal numbers.
-void normals(benchmark::State& state, Generator generator, int multiprocessors) {
-  cuda::CudaGpu gpu;
-  cuda::Buffer<float> out(gpu, 1);
-  constexpr std::int64_t kCount = std::int64_t{1} << 30;
-  for (auto _ : state) {
-    gpu.launch("normals", normals_kernel,
-               {.grid = {static_cast<unsigned>(multiprocessors) * 16}, .block = {256}},
-               stream_of(generator, Stream::noise), kCount, out.get());
-    (void)out.download(1);  // waits
-  }
-  state.SetItemsProcessed(kCount * state.iterations());
+RandomStream stream_of(Stream purpose) {
+  return {Generator::chacha20, {{1, 2, 3, 4, 5, 6, 7, 8}}, purpose, 0};
 }
 
 enum class Draws { poisson, candidates, allocated };
@@ -231,17 +208,16 @@ void sampling(benchmark::State& state, const Peaks& peaks, Draws draws) {
   norms.clear();
   const bool allocates = draws == Draws::allocated;
   cuda::AllocatedEpochs epochs(gpu, allocates ? kExamples : 0);
-  SampleArgs args{
-      .stream = stream_of(Generator::chacha20, allocates ? Stream::allocation : Stream::sampling),
-      .threshold = static_cast<std::uint64_t>(kRate * 0x1p32),
-      .begin = 0,
-      .end = kExamples,
-      .drawn = drawn.get(),
-      .norms = norms.get(),
-      // Candidates by chance kRate where the norm last seen is 0.
-      .rule = {.clip = 1.0, .multiple = 5.0, .min_norm = 0.05, .rate = 4 * kRate},
-      .epoch_steps = allocates ? static_cast<std::uint32_t>(1 / kRate) : 0,
-      .allocated = epochs.stored()};
+  SampleArgs args{.stream = stream_of(allocates ? Stream::allocation : Stream::sampling),
+                  .threshold = static_cast<std::uint64_t>(kRate * 0x1p32),
+                  .begin = 0,
+                  .end = kExamples,
+                  .drawn = drawn.get(),
+                  .norms = norms.get(),
+                  // Candidates by chance kRate where the norm last seen is 0.
+                  .rule = {.clip = 1.0, .multiple = 5.0, .min_norm = 0.05, .rate = 4 * kRate},
+                  .epoch_steps = allocates ? static_cast<std::uint32_t>(1 / kRate) : 0,
+                  .allocated = epochs.stored()};
   for (auto _ : state) {
     (void)epochs.prepare(args, args.stream.step);
     cuda::draw_examples(gpu, args, scratch.space());
@@ -267,14 +243,13 @@ void batches_ahead(benchmark::State& state, std::size_t examples, std::uint32_t 
   cuda::DrawnAhead ahead(gpu, examples,
                          static_cast<std::size_t>(cuda::capacity_at_rate(rate, examples)));
   const cuda::Buffer<std::uint32_t> word(gpu, 1);
-  const SampleArgs args{
-      .stream = stream_of(Generator::chacha20, allocates ? Stream::allocation : Stream::sampling),
-      .threshold = static_cast<std::uint64_t>(rate * 0x1p32),
-      .begin = 0,
-      .end = static_cast<std::int64_t>(examples),
-      .drawn = nullptr,
-      .epoch_steps = allocates ? steps : 0,
-      .allocated = epochs.stored()};
+  const SampleArgs args{.stream = stream_of(allocates ? Stream::allocation : Stream::sampling),
+                        .threshold = static_cast<std::uint64_t>(rate * 0x1p32),
+                        .begin = 0,
+                        .end = static_cast<std::int64_t>(examples),
+                        .drawn = nullptr,
+                        .epoch_steps = allocates ? steps : 0,
+                        .allocated = epochs.stored()};
   std::uint64_t step = 0;
   for (auto _ : state) {
     for (const std::uint64_t end = step + steps; step < end; ++step)
@@ -320,11 +295,6 @@ int main(int argc, char** argv) {
   const auto alone = [](const std::string& name, const auto& body) {
     benchmark::RegisterBenchmark(name.c_str(), body)->UseRealTime()->Unit(benchmark::kMillisecond);
   };
-  using cudp::Generator;
-  alone("normals/chacha20",
-        [=](benchmark::State& s) { normals(s, Generator::chacha20, multiprocessors); });
-  alone("normals/philox",
-        [=](benchmark::State& s) { normals(s, Generator::philox, multiprocessors); });
   alone("sampling", [=](benchmark::State& s) { sampling(s, peaks, Draws::poisson); });
   alone("sampling/importance", [=](benchmark::State& s) { sampling(s, peaks, Draws::candidates); });
   alone("sampling/allocation", [=](benchmark::State& s) { sampling(s, peaks, Draws::allocated); });

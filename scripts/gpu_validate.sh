@@ -163,7 +163,7 @@ benchmark=("$bin/cuda_bench" --benchmark_repetitions=3 --benchmark_report_aggreg
 if wanted benchmarks && has_benchmarks benchmarks; then
   rows=$(grep -v '^#' "$predictions" | cut -f1 | paste -sd'|')
   stage benchmarks 300 "${benchmark[@]}" --benchmark_min_time=0.2 --benchmark_out="$folder/first.json" \
-    --benchmark_filter="^($rows|normals/.*|sampling.*)(/real_time)?\$"
+    --benchmark_filter="^($rows|sampling.*)(/real_time)?\$"
   if [[ -z $dry ]]; then
     compare "$folder/first.json" | tee "$folder/predictions.txt"
   else

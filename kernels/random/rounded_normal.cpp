@@ -133,19 +133,4 @@ RoundedPair exact_rounded_pair(const RandomStream& stream, std::int64_t pair,
   return exact_rounded_pair(words, s, {further_words, &source});
 }
 
-void fill_undecided(const RoundedNormals& args, const std::uint32_t* pairs, std::int64_t n) {
-  validate(args);
-  for (std::int64_t j = 0; j < n; ++j) {
-    const std::int64_t pair = pairs[j];
-    const std::int64_t even = even_number_of(pair);
-    std::uint32_t block[16];
-    random_block<ScalarLanes>(args.stream, static_cast<std::uint32_t>(pair / 64 * 16 + pair % 16),
-                              block);
-    const RoundedPair k =
-        exact_rounded_pair(args.stream, pair, block + 4 * (pair % 64 / 16), args.s);
-    if (even >= args.begin && even < args.end) args.out[even - args.begin] = k.even;
-    if (even + 16 >= args.begin && even + 16 < args.end) args.out[even + 16 - args.begin] = k.odd;
-  }
-}
-
 }  // namespace cudp

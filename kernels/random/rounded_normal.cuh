@@ -1,12 +1,10 @@
 #pragma once
 // Rounded normals (rounded_normal.hpp) on a device. The few pairs for which double precision cannot
-// decide the rounding are left to the host; see fill_undecided.
+// decide the rounding are left to the host; see decided_pairs (kernels/step/finish.hpp).
 #include <cmath>
 #include <cstdint>
 
 #include "kernels/common/simt.cuh"
-#include "kernels/random/random.cuh"
-#include "kernels/random/random_block.hpp"
 #include "kernels/random/rounded_normal.hpp"
 #include "kernels/random/rounded_normal_math.hpp"
 
@@ -42,39 +40,6 @@ __device__ __forceinline__ TriedPair try_rounded_pair(const std::uint32_t* word,
     k[i] = static_cast<std::int64_t>(nearest);
   }
   return {{k[0], k[1]}, decided};
-}
-
-/// List in device memory of the pairs of rounded normals whose rounding a kernel could not decide
-/// in double precision, in any order.
-struct UndecidedPairs {
-  std::uint32_t* pairs;    ///< numbers of the undecided pairs, [capacity], written
-  std::uint32_t* count;    ///< number of undecided pairs, listed or not; 0 before the launch
-  std::uint32_t capacity;  ///< size of the list; a larger count means that it is incomplete
-};
-
-__device__ __forceinline__ void list_undecided(const UndecidedPairs& list, std::int64_t pair) {
-  const std::uint32_t place = atomicAdd(list.count, 1u);
-  if (place < list.capacity) list.pairs[place] = static_cast<std::uint32_t>(pair);
-}
-
-// Writes a.out in device memory; numbers of undecided pairs are not valid. grid, block: any,
-// one-dimensional; one generator block per thread, so (end - begin) / 8 threads are enough.
-__global__ inline void rounded_normals_kernel(RoundedNormals a, UndecidedPairs undecided) {
-  const BlockShare share = block_share(2 * a.begin, 2 * a.end);
-  for (std::int64_t block = share.first; block < share.end; block += share.stride) {
-    std::uint32_t word[16];
-    random_block<ScalarLanes>(a.stream, static_cast<std::uint32_t>(block), word);
-    CUDP_UNROLL for (std::int64_t p = 0; p < 4; ++p) {
-      const std::int64_t pair = block / 16 * 64 + 16 * p + block % 16;
-      const std::int64_t i = even_number_of(pair);
-      if (i < a.end) {
-        const TriedPair tried = try_rounded_pair(word + 4 * p, a.s);
-        a.out[i - a.begin] = tried.k.even;
-        if (i + 16 < a.end) a.out[i + 16 - a.begin] = tried.k.odd;
-        if (!tried.decided) list_undecided(undecided, pair);
-      }
-    }
-  }
 }
 
 }  // namespace cudp::inline CUDP_SIMT

@@ -81,11 +81,4 @@ RoundedPair exact_rounded_pair(const std::uint32_t* words, double s, const Furth
 RoundedPair exact_rounded_pair(const RandomStream& stream, std::int64_t pair,
                                const std::uint32_t* words, double s);
 
-/// Computes in multiple precision the pairs of rounded normals whose rounding a device could not
-/// decide. pairs [n]: indices of these pairs in the stream, in any order. Writes the numbers of a
-/// pair that are in args.begin .. args.end - 1 to args.out, in host memory. Throws
-/// std::runtime_error if the random generator does not work, and std::invalid_argument if a member
-/// of args is out of range.
-void fill_undecided(const RoundedNormals& args, const std::uint32_t* pairs, std::int64_t n);
-
 }  // namespace cudp

@@ -4,6 +4,7 @@
 
 #include "kernels/common/simt.cuh"
 #include "kernels/random/random.cuh"
+#include "kernels/random/random_block.hpp"
 #include "kernels/step/allocation.hpp"
 #include "kernels/step/sample.hpp"
 

@@ -5,14 +5,13 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/random/random.cuh"
-#include "kernels/random/rounded_normal.cuh"
 #include "kernels/step/sample.cuh"
 #include "kernels/step/update.cuh"
 #include "runtime/device/cuda/buffer.hpp"
 #include "runtime/device/cuda/gpu.hpp"
 #include "tests/kernels/compiled_finish.hpp"
 #include "tests/support/random_backends.hpp"
+#include "tests/support/random_kernels.cuh"
 
 namespace cudp {
 namespace {
@@ -25,11 +24,6 @@ class GpuKernels {
     gpu().launch("fill_words", fill_words_kernel, shape((end - begin + 255) / 256 * 16), s, begin,
                  end, to.get());
   }
-  void fill_normals(const RandomStream& s, std::int64_t begin, std::int64_t end, float* normals) {
-    Array<float> to(gpu(), normals, end - begin);
-    gpu().launch("fill_normals", fill_normals_kernel, shape((end - begin + 255) / 256 * 16), s,
-                 begin, end, to.get());
-  }
   void rounded_normals(const RoundedNormals& args) {
     const std::int64_t n = args.end - args.begin;
     std::vector<std::uint32_t> pairs(static_cast<std::size_t>(n) + 1, 0x5a5a);
@@ -40,9 +34,8 @@ class GpuKernels {
       Array<std::uint32_t> counted(gpu(), &count, 1);
       RoundedNormals a = args;
       a.out = out.get();
-      gpu().launch(
-          "rounded_normals", rounded_normals_kernel, shape((n + 127) / 128 * 16), a,
-          UndecidedPairs{list.get(), counted.get(), static_cast<std::uint32_t>(pairs.size())});
+      gpu().launch("rounded_normals", rounded_normals_kernel, shape((n + 127) / 128 * 16), a,
+                   UndecidedPairs{list.get(), counted.get()});
     }
     fill_undecided(args, pairs.data(), count);
   }
@@ -170,7 +163,6 @@ std::vector<RandomBackend> random_backends() {
   const auto k = std::make_shared<GpuKernels>();
   return {{.name = "cuda",
            .fill_words = [k](auto&&... a) { k->fill_words(a...); },
-           .fill_normals = [k](auto&&... a) { k->fill_normals(a...); },
            .rounded_normals = [k](const RoundedNormals& a) { k->rounded_normals(a); },
            .sample = [k](const SampleArgs& a) { return k->sample(a); },
            .release = [k](const ReleaseSum& a) { k->release(a); },

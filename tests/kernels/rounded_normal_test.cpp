@@ -421,36 +421,6 @@ TEST(RoundedNormals, HaveATail) {
   }
 }
 
-TEST(RoundedNormals, KernelCountsWhatItsListCannotHold) {
-  constexpr std::int64_t kNumbers = 1 << 12;
-  std::vector<std::int64_t> want(kNumbers);
-  const RandomStream from = normal_stream(Generator::chacha20);
-  cpu_kernels(SimdLevel::baseline).rounded_normals({from, 0x1p40, 0, kNumbers, want.data()});
-  std::uint32_t whole = 0;
-  for (const std::uint32_t capacity : {std::uint32_t{kNumbers}, 3u, 0u}) {
-    std::vector<std::int64_t> k(kNumbers, 12345);
-    std::vector<std::uint32_t> pairs(capacity + 1, 12345u);
-    std::uint32_t count = 0;
-    const RoundedNormals args{from, 0x1p40, 0, kNumbers, k.data()};
-    simt::launch(rounded_normals_kernel, 3, 64, 0, {.name = "rounded_normals"}, args,
-                 UndecidedPairs{pairs.data(), &count, capacity});
-    EXPECT_EQ(pairs.back(), 12345u);
-    if (whole == 0) whole = count;
-    EXPECT_GT(count, 3u);
-    EXPECT_EQ(count, whole);
-    if (capacity < count) continue;
-    int wrong = 0;  // before they are filled in, no other
-    for (std::size_t i = 0; i < k.size(); ++i)
-      wrong +=
-          k[i] != want[i] &&
-          !std::count(pairs.begin(), pairs.begin() + count,
-                      static_cast<std::uint32_t>(rounded_pair_of(static_cast<std::int64_t>(i))));
-    EXPECT_EQ(wrong, 0);
-    fill_undecided(args, pairs.data(), count);
-    EXPECT_EQ(k, want);
-  }
-}
-
 TEST(RoundedNormals, PairsAndNumbersAreOneToOne) {
   std::vector<int> seen(1024);
   for (std::int64_t pair = 0; pair < 512; ++pair) {

@@ -16,11 +16,10 @@
 #include "kernels/step/sample.hpp"
 #include "kernels/step/update.hpp"
 #ifndef CUDP_TEST_ON_GPU
-#include "kernels/random/random.cuh"  // host build: the kernels' text itself, run by the emulator
-#include "kernels/random/rounded_normal.cuh"
-#include "kernels/step/sample.cuh"
+#include "kernels/step/sample.cuh"  // host build: the kernels' text itself, run by the emulator
 #include "kernels/step/update.cuh"
 #include "tests/kernels/compiled_finish.hpp"
+#include "tests/support/random_kernels.cuh"
 #endif
 
 namespace cudp {
@@ -30,7 +29,8 @@ inline constexpr Generator kEveryGenerator[] = {Generator::chacha20, Generator::
 struct RandomBackend {
   std::string name;
   std::function<void(const RandomStream&, std::int64_t, std::int64_t, std::uint32_t*)> fill_words;
-  std::function<void(const RandomStream&, std::int64_t, std::int64_t, float*)> fill_normals;
+  /// Null for CUDA, which draws no normal numbers that are not rounded.
+  std::function<void(const RandomStream&, std::int64_t, std::int64_t, float*)> fill_normals = {};
   /// Computes rounded normals. A device leaves some pairs undecided; they are filled in.
   std::function<void(const RoundedNormals&)> rounded_normals;
   std::function<std::int64_t(const SampleArgs&)> sample;
@@ -55,14 +55,10 @@ class EmulatedKernels {
                   std::uint32_t* words) {
     launch("fill_words", fill_words_kernel, s, begin, end, words);
   }
-  void fill_normals(const RandomStream& s, std::int64_t begin, std::int64_t end, float* normals) {
-    launch("fill_normals", fill_normals_kernel, s, begin, end, normals);
-  }
   void rounded_normals(const RoundedNormals& args) {
     std::vector<std::uint32_t> pairs(static_cast<std::size_t>(args.end - args.begin) + 1, 0x5a5a);
     std::uint32_t count = 0;
-    launch("rounded_normals", rounded_normals_kernel, args,
-           UndecidedPairs{pairs.data(), &count, static_cast<std::uint32_t>(pairs.size())});
+    launch("rounded_normals", rounded_normals_kernel, args, UndecidedPairs{pairs.data(), &count});
     fill_undecided(args, pairs.data(), count);
   }
   std::int64_t sample(const SampleArgs& args) {
@@ -154,7 +150,6 @@ inline RandomBackend emulated_backend(unsigned blocks, unsigned threads) {
   const auto k = std::make_shared<EmulatedKernels>(blocks, threads);
   return {.name = "simt_" + std::to_string(blocks) + "x" + std::to_string(threads),
           .fill_words = [k](auto&&... a) { k->fill_words(a...); },
-          .fill_normals = [k](auto&&... a) { k->fill_normals(a...); },
           .rounded_normals = [k](const RoundedNormals& a) { k->rounded_normals(a); },
           .sample = [k](const SampleArgs& a) { return k->sample(a); },
           .release = [k](const ReleaseSum& a) { k->release(a); },
@@ -162,9 +157,8 @@ inline RandomBackend emulated_backend(unsigned blocks, unsigned threads) {
           .emulated = true};
 }
 
-/// Returns a backend for every SIMD level that this build and processor have, and the emulated CUDA
-/// kernels.
-inline std::vector<RandomBackend> random_backends() {
+/// Returns a backend for every SIMD level that this build and processor have.
+inline std::vector<RandomBackend> cpu_backends() {
   std::vector<RandomBackend> backends;
   for (const SimdLevel level : {SimdLevel::baseline, SimdLevel::avx2, SimdLevel::avx512}) {
     try {
@@ -179,6 +173,12 @@ inline std::vector<RandomBackend> random_backends() {
     } catch (const std::invalid_argument&) {  // this processor lacks it
     }
   }
+  return backends;
+}
+
+/// Returns the CPU's backends and the emulated CUDA kernels.
+inline std::vector<RandomBackend> random_backends() {
+  std::vector<RandomBackend> backends = cpu_backends();
   backends.push_back(emulated_backend(1, 32));
   backends.push_back(emulated_backend(3, 96));
   return backends;
