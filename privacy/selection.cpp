@@ -449,22 +449,6 @@ ProfileAt Selection::profile(double epsilon) {
   return state_->delta(epsilon);
 }
 
-double Selection::delta_by_profile(double epsilon) {
-  check_epsilon(epsilon);
-  return state_->larger_delta(epsilon);
-}
-
-double Selection::delta_by_renyi(double epsilon) {
-  check_epsilon(epsilon);
-  double least = 0.0;
-  for (const double order : state_->all_orders()) {
-    const double divergence = state_->divergence(order);
-    if (std::isfinite(divergence))
-      least = std::fmin(least, log_delta_at(order, divergence, epsilon));
-  }
-  return std::fmin(1.0, delta_from_log(least) + state_->failure);
-}
-
 SelectionEpsilon Selection::epsilon(double delta) {
   check_delta(delta);
   SelectionEpsilon best{.epsilon = infinity, .delta = delta};
@@ -492,13 +476,6 @@ SelectionEpsilon Selection::epsilon(double delta) {
     throw std::domain_error("no finite epsilon of the selection can be shown at delta " +
                             number(delta));
   return best;
-}
-
-double selection_divergence_papernot_steinke(double eta, double gamma, double mean, double order,
-                                             double divergence, double second_order,
-                                             double second_divergence) {
-  return divergence + (1.0 + eta) * (1.0 - 1.0 / second_order) * second_divergence +
-         (1.0 + eta) * std::log(1.0 / gamma) / second_order + std::log(mean) / (order - 1.0);
 }
 
 SelectionBudget calibrate_selection(const StoppingLaw& law, double epsilon, double delta,

@@ -81,12 +81,6 @@ class Selection {
   /// Returns bounds on the selection's delta at epsilon >= 0, for adding and for removing a unit,
   /// computed from the deltas of one training with its score (RepetitionBounds::profile).
   ProfileAt profile(double epsilon);
-  /// Returns a bound on the selection's delta at epsilon >= 0, for adding and removing: the larger
-  /// of the two that profile() returns.
-  double delta_by_profile(double epsilon);
-  /// Returns a bound on the selection's delta at epsilon >= 0, computed from the Renyi divergences
-  /// of one training with its score; 1 if these are not known.
-  double delta_by_renyi(double epsilon);
   /// Returns a bound on the selection's Renyi divergence of this order [nats]; infinite if there is
   /// none. The bound holds except on an event of probability failure().
   double divergence(double order);
@@ -96,15 +90,6 @@ class Selection {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-/// Returns the bound of Papernot, Steinke 2022 (arXiv:2110.03620), Theorem 2, on the Renyi
-/// divergence of a selection. The number of trainings has distribution D(eta, gamma) without a cap,
-/// and this mean. divergence, second_divergence: Renyi divergences of one training (Q) at `order`
-/// and at `second_order`. Never below Selection::divergence with these two orders; only for
-/// comparison.
-double selection_divergence_papernot_steinke(double eta, double gamma, double mean, double order,
-                                             double divergence, double second_order,
-                                             double second_divergence);
 
 /// Budget of each candidate in a selection, and the resulting guarantee of the selection.
 struct SelectionBudget {
