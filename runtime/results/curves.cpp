@@ -90,10 +90,4 @@ bool start_curves(const std::vector<MetricsRow>& rows, const std::string& title,
   return true;
 }
 
-bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
-                 const std::filesystem::path& picture, const std::string& metric, unsigned mode) {
-  Pictures one;
-  return start_curves(rows, title, picture, metric, mode, one) && one.finish();
-}
-
 }  // namespace cudp

@@ -24,12 +24,5 @@ std::string curve_metric(const std::vector<MetricsRow>& rows, const std::string&
 bool start_curves(const std::vector<MetricsRow>& rows, const std::string& title,
                   const std::filesystem::path& picture, const std::string& metric, unsigned mode,
                   Pictures& pictures);
-/// Draws a PNG file with two curves over epochs, a test metric and epsilon, and waits until it is
-/// drawn. rows, title, picture: lines of the metrics file, heading and path. metric: key (name in
-/// files) of the metric. mode: permissions of the file. Returns false if there are no rows, or if
-/// the program gnuplot is missing or fails.
-bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
-                 const std::filesystem::path& picture, const std::string& metric = "test_accuracy",
-                 unsigned mode = 0644);
 
 }  // namespace cudp

@@ -136,6 +136,14 @@ TEST(Curves, ShowWhatIsStatedOrFitsPublicRows) {
   }
 }
 
+/// Draws the curves, and waits until they are drawn. Returns false if gnuplot is missing.
+bool draw_curves(const std::vector<MetricsRow>& rows, const std::string& title,
+                 const std::filesystem::path& picture,
+                 const std::string& metric = "test_accuracy") {
+  Pictures pictures;
+  return start_curves(rows, title, picture, metric, 0644, pictures) && pictures.finish();
+}
+
 /// Also where the metric is not defined: which files there are would tell.
 TEST(Curves, OfNoNumbersAreDrawn) {
   const TemporaryFolder folder;
