@@ -226,17 +226,17 @@ LAYOUT_MUTANTS = [
     ("planes one example too short", "kernels/fused/plan.hpp", "return Plane{kExamples * stride, stride,", "return Plane{(kExamples - 1) * stride, stride,"),
     ("rows one example too short", "kernels/fused/plan.hpp", "round_up_to(kExamples * words * 4, kBanks)", "round_up_to((kExamples - 1) * words * 4, kBanks)"),
     ("examples too near each other", "kernels/fused/plan.hpp", "const int stride = round_up_to(bytes, kBanks);", "const int stride = bytes / kBanks * kBanks;"),
-    ("a border too narrow", "kernels/fused/plan.hpp", "quotient_up(s.kernel, s.stride) - 1 : 0", "quotient_up(s.kernel, s.stride) - 2 : 0"),
-    ("planes of an input too short", "kernels/fused/plan.hpp", "t.plane = round_up_to(used_by_input, 8);", "t.plane = used_by_input / 8 * 8;"),
-    ("no room for zeros", "kernels/fused/plan.hpp", ": t.dy_zeros + 8;", ": t.dy_zeros;"),
+    ("a border too narrow", "kernels/fused/stages.hpp", "quotient_up(s.kernel, s.stride) - 1 : 0", "quotient_up(s.kernel, s.stride) - 2 : 0"),
+    ("planes of an input too short", "kernels/fused/stages.hpp", "t.plane = round_up_to(used_by_input, 8);", "t.plane = used_by_input / 8 * 8;"),
+    ("no room for zeros", "kernels/fused/stages.hpp", ": t.dy_zeros + 8;", ": t.dy_zeros;"),
     ("inputs replaced before the sum", "kernels/fused/plan.hpp", "p.hidden_in[0] = rows(kDense.input_pitch(), pooled, end);", "p.hidden_in[0] = rows(kDense.input_pitch(), pooled, kPhases.hidden_back());"),
     ("partial sums replaced before they are read", "kernels/fused/plan.hpp", "kPhases.hidden(), kPhases.head());", "kPhases.hidden(), kPhases.hidden());"),
     ("gradients replaced before they are read", "kernels/fused/plan.hpp", "kPhases.head(), kPhases.hidden_back());", "kPhases.head(), kPhases.head());"),
-    ("halves of weights in one bank", "kernels/fused/plan.hpp", "(half ^ (c >> 2 & 1))", "half"),
+    ("halves of weights in one bank", "kernels/fused/stages.hpp", "(half ^ (c >> 2 & 1))", "half"),
     ("low parts over high ones", "kernels/fused/packed.hpp", "kLow = kSplitBytes;", "kLow = kSplitBytes - kChunk;"),
     ("the last layer a row too short", "kernels/fused/packed.hpp", "kLast + 4 * kDense.outputs * kDense.last_pitch()", "kLast + 4 * (kDense.outputs - 1) * kDense.last_pitch()"),
     ("rows and columns of pixels exchanged", "kernels/fused/packed.hpp", "is_pixel ? s.dy_place(y, x) : zero", "is_pixel ? s.dy_place(x, y) : zero"),
-    ("all chunks of a tap in one plane", "kernels/fused/plan.hpp", "return chunk * plane + y / stride * line", "return y / stride * line"),
+    ("all chunks of a tap in one plane", "kernels/fused/stages.hpp", "return chunk * plane + y / stride * line", "return y / stride * line"),
 ]
 
 
