@@ -4,6 +4,7 @@ namespace cudp {
 using TestGpu = cuda::CudaGpu;
 }
 
+#include "tests/kernels/cuda_finish_tests.hpp"
 #include "tests/kernels/cuda_fused_tests.hpp"
 #include "tests/kernels/cuda_fused_transformed_tests.hpp"
 #include "tests/kernels/cuda_half_tests.hpp"

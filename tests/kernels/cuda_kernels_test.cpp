@@ -7,6 +7,7 @@ class TestGpu : public EmulatedGpu {  // with as much shared memory as an H200's
 };
 }
 
+#include "tests/kernels/cuda_finish_tests.hpp"
 #include "tests/kernels/cuda_half_tests.hpp"
 #include "tests/kernels/cuda_layer_tests.hpp"
 #include "tests/kernels/cuda_patch_gradient_tests.hpp"
