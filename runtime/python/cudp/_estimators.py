@@ -271,6 +271,28 @@ class _DPClassifier(ClassifierMixin, _DPEstimator):
     After fit: classes_, bounds_, run_ (the Run), certificate_.
     """
 
+    def __init__(self, epsilon=None, delta=None, *, bounds=None, classes=None, class_weight=None,
+                 batch_size=None, epochs=None, learning_rate=None, clip_norm=None, optimizer=None,
+                 ema=None, size_is_public=False, max_rows=None, unsafe_from_data=False,
+                 random_state=None, device=None, threads=None):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.classes = classes
+        self.class_weight = class_weight
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.clip_norm = clip_norm
+        self.optimizer = optimizer
+        self.ema = ema
+        self.size_is_public = size_is_public
+        self.max_rows = max_rows
+        self.unsafe_from_data = unsafe_from_data
+        self.random_state = random_state
+        self.device = device
+        self.threads = threads
+
     def _public_classes(self, y):
         if self.classes is not None:
             classes = np.unique(np.asarray(self.classes))
@@ -343,28 +365,6 @@ class DPLogisticRegression(_DPClassifier):
     __doc__ = "Logistic regression: " + _DPClassifier.__doc__
     _model = "logistic"
 
-    def __init__(self, epsilon=None, delta=None, *, bounds=None, classes=None, class_weight=None,
-                 batch_size=None, epochs=None, learning_rate=None, clip_norm=None, optimizer=None,
-                 ema=None, size_is_public=False, max_rows=None, unsafe_from_data=False,
-                 random_state=None, device=None, threads=None):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.class_weight = class_weight
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.optimizer = optimizer
-        self.ema = ema
-        self.size_is_public = size_is_public
-        self.max_rows = max_rows
-        self.unsafe_from_data = unsafe_from_data
-        self.random_state = random_state
-        self.device = device
-        self.threads = threads
-
     def predict_proba(self, X):
         rows = self._rows(X)
         return self.run_.predict_proba(rows).astype(np.float64)
@@ -377,28 +377,6 @@ class DPLogisticRegression(_DPClassifier):
 class DPLinearSVC(_DPClassifier):
     __doc__ = "Linear support vector machine of two classes: " + _DPClassifier.__doc__
     _model = "svm"
-
-    def __init__(self, epsilon=None, delta=None, *, bounds=None, classes=None, class_weight=None,
-                 batch_size=None, epochs=None, learning_rate=None, clip_norm=None, optimizer=None,
-                 ema=None, size_is_public=False, max_rows=None, unsafe_from_data=False,
-                 random_state=None, device=None, threads=None):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.class_weight = class_weight
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.clip_norm = clip_norm
-        self.optimizer = optimizer
-        self.ema = ema
-        self.size_is_public = size_is_public
-        self.max_rows = max_rows
-        self.unsafe_from_data = unsafe_from_data
-        self.random_state = random_state
-        self.device = device
-        self.threads = threads
 
     def _public_classes(self, y):
         classes = super()._public_classes(y)
