@@ -1,28 +1,22 @@
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/vec.hpp"
+#include "kernels/products/cpu_tiles.hpp"
 #include "kernels/products/gather_gemm.hpp"
 
 namespace cudp::CUDP_SIMD {
 namespace {
 
-// Shape of a tile of the output: up to max_rows rows by `vectors` SIMD vectors of sums. The sums,
-// `vectors` vectors of b and one broadcast number of a must fit into the SIMD registers together.
-// Eight independent sums hide the latency of FMA, of which two can start per cycle; a tile has 10
-// or more. kWidths lists the shapes in descending width. The last must be at most 16 columns wide.
-struct Width {
-  int vectors;
-  int max_rows;
-};
+// Shapes of tiles of the output, in descending width. The sums of a tile, `vectors` vectors of b
+// and one broadcast number of a must fit into the SIMD registers together. Eight independent sums
+// hide the latency of FMA, of which two can start per cycle; a tile has 10 or more. The last shape
+// must be at most 16 columns wide.
 #if defined(__AVX512F__)
-constexpr Width kWidths[] = {{4, 6}, {2, 12}, {1, 14}};
+constexpr TileShape kShapes[] = {{4, 6}, {2, 12}, {1, 14}};
 #elif defined(__AVX2__)
-constexpr Width kWidths[] = {{2, 6}};
+constexpr TileShape kShapes[] = {{2, 6}};
 #else
-constexpr Width kWidths[] = {{2, 5}};
+constexpr TileShape kShapes[] = {{2, 5}};
 #endif
-/// Largest number of rows of a tile of the product at any SIMD level. The limit of this SIMD level
-/// is Width::max_rows.
-constexpr int kMaxRows = 14;
 
 /// Number of rows of `a` whose addresses fit into the general registers. If a tile has more rows,
 /// all their addresses are read from memory for every product: GCC would keep the extra ones in
@@ -70,63 +64,31 @@ void tile(const float* a, const float* b, float* out, const std::int32_t* a_row,
     }
 }
 
-using Tile = void (*)(const float*, const float*, float*, const std::int32_t*, const std::int32_t*,
-                      const std::int64_t*, const GemmStep*, int, const float*, GemmStart);
-
-/// Table of the functions that compute one tile of a matrix product: a few rows x V SIMD vectors of
-/// columns. of_rows[r - 1] computes a tile of r rows. Only r <= MaxRows are compiled; the other
-/// entries are null.
-template <int V, int MaxRows>
-struct Tiles {
-  Tile of_rows[kMaxRows] = {};
-  template <int R>
-  constexpr void fill() {
-    if constexpr (R <= MaxRows) {
-      of_rows[R - 1] = &tile<R, V>;
-      fill<R + 1>();
-    }
-  }
-  constexpr Tiles() { fill<1>(); }
-};
-
-template <int V, int MaxRows>
-void column_block(const GatherGemm& g, int column) {
-  static constexpr Tiles<V, MaxRows> kTiles;
-  const int block = block_terms(V);
-  const int tiles = (g.rows + MaxRows - 1) / MaxRows;
-  std::int64_t out_vector[V];
-  for (int v = 0; v < V; ++v) {
-    const int n = column + v * kLanes;
-    out_vector[v] = g.out_block != nullptr ? g.out_block[n / 16] + n % 16 : n;
-  }
-  int t = 0;
-  do {  // runs at least once, so that a product without summands still writes its start
-    const int terms = g.terms - t < block ? g.terms - t : block;
-    const GemmStart start = t == 0 ? g.start : GemmStart::out;
-    for (int i = 0; i < tiles; ++i) {  // rows split evenly: 14 rows are 7 + 7, not 12 + 2
-      const int first = static_cast<int>(static_cast<std::int64_t>(g.rows) * i / tiles);
-      const int last = static_cast<int>(static_cast<std::int64_t>(g.rows) * (i + 1) / tiles);
-      kTiles.of_rows[last - first - 1](g.a, g.b + column, g.out, g.a_row + first, g.out_row + first,
-                                       out_vector, g.step + t, terms,
-                                       g.bias + (g.bias != nullptr ? column : 0), start);
-    }
-    t += terms;
-  } while (t < g.terms);
-}
-
-template <int I>
-void from_width(const GatherGemm& g, int column) {
-  constexpr Width w = kWidths[I];
-  constexpr int wide = w.vectors * kLanes;
-  for (; g.columns - column >= wide; column += wide) column_block<w.vectors, w.max_rows>(g, column);
-  if constexpr (I + 1 < static_cast<int>(sizeof kWidths / sizeof kWidths[0]))
-    if (column < g.columns) from_width<I + 1>(g, column);
-}
-
 }  // namespace
 
 void gather_gemm(const GatherGemm& g) {
-  if (g.rows > 0) from_width<0>(g, 0);
+  if (g.rows <= 0) return;
+  for_each_column_block<kShapes>(g.columns, [&]<int V, int max_rows>(int column) {
+    const int block = block_terms(V);
+    std::int64_t out_vector[V];
+    for (int v = 0; v < V; ++v) {
+      const int n = column + v * kLanes;
+      out_vector[v] = g.out_block != nullptr ? g.out_block[n / 16] + n % 16 : n;
+    }
+    const float* const bias = g.bias + (g.bias != nullptr ? column : 0);
+    int t = 0;
+    do {  // runs at least once, so that a product without summands still writes its start
+      const int terms = g.terms - t < block ? g.terms - t : block;
+      const GemmStart start = t == 0 ? g.start : GemmStart::out;
+      for_each_tile<max_rows>(
+          g.rows, []<int R>() { return &tile<R, V>; },
+          [&](auto* sum_tile, int first) {
+            sum_tile(g.a, g.b + column, g.out, g.a_row + first, g.out_row + first, out_vector,
+                     g.step + t, terms, bias, start);
+          });
+      t += terms;
+    } while (t < g.terms);
+  });
 }
 
 void column_sum(const ColumnSum& c) {

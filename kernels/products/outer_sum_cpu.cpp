@@ -1,6 +1,7 @@
 #include "kernels/common/cpu_kernel_list.hpp"
 #include "kernels/common/fixed_point.hpp"
 #include "kernels/common/vec.hpp"
+#include "kernels/products/cpu_tiles.hpp"
 #include "kernels/products/outer_sum.hpp"
 
 namespace cudp::CUDP_SIMD {
@@ -8,20 +9,13 @@ namespace {
 
 // Shapes of tiles of the output, as in gather_gemm_cpu.cpp, except that kToUnits needs one more
 // register.
-struct Width {
-  int vectors;
-  int max_rows;
-};
 #if defined(__AVX512F__)
-constexpr Width kWidths[] = {{4, 6}, {2, 12}, {1, 12}};
+constexpr TileShape kShapes[] = {{4, 6}, {2, 12}, {1, 12}};
 #elif defined(__AVX2__)
-constexpr Width kWidths[] = {{2, 5}};
+constexpr TileShape kShapes[] = {{2, 5}};
 #else
-constexpr Width kWidths[] = {{2, 4}};
+constexpr TileShape kShapes[] = {{2, 4}};
 #endif
-/// Largest number of rows of a tile of the sum at any SIMD level. The limit of this SIMD level is
-/// Width::max_rows.
-constexpr int kMaxRows = 12;
 
 // Sums are computed modulo 2^32. Each addition also adds kToUnitsBits. The total of these constants
 // is subtracted at the start of a sum; sums may wrap around in between.
@@ -71,44 +65,7 @@ void tile(const AddOuter& a, int first, int column) {
                   acc[r][v]);
 }
 
-using Tile = void (*)(const AddOuter&, int, int);
 using NarrowTile = void (*)(const AddOuter&, int);
-
-/// Table of the functions that add up one tile of the sum a.units (AddOuter): a few rows x V SIMD
-/// vectors of columns. of_rows[r - 1] computes a tile of r rows. Only r <= MaxRows are compiled;
-/// the other entries are null.
-template <int V, int MaxRows>
-struct Tiles {
-  Tile of_rows[kMaxRows] = {};
-  template <int R>
-  constexpr void fill() {
-    if constexpr (R <= MaxRows) {
-      of_rows[R - 1] = &tile<R, V>;
-      fill<R + 1>();
-    }
-  }
-  constexpr Tiles() { fill<1>(); }
-};
-
-template <int V, int MaxRows>
-void column_block(const AddOuter& a, int column) {
-  static constexpr Tiles<V, MaxRows> kTiles;
-  const int tiles = (a.rows + MaxRows - 1) / MaxRows;
-  for (int i = 0; i < tiles; ++i) {
-    const int first = static_cast<int>(static_cast<std::int64_t>(a.rows) * i / tiles);
-    const int last = static_cast<int>(static_cast<std::int64_t>(a.rows) * (i + 1) / tiles);
-    kTiles.of_rows[last - first - 1](a, first, column);
-  }
-}
-
-template <int I>
-void from_width(const AddOuter& a, int column) {
-  constexpr Width w = kWidths[I];
-  constexpr int wide = w.vectors * kLanes;
-  for (; a.columns - column >= wide; column += wide) column_block<w.vectors, w.max_rows>(a, column);
-  if constexpr (I + 1 < static_cast<int>(sizeof kWidths / sizeof kWidths[0]))
-    if (column < a.columns) from_width<I + 1>(a, column);
-}
 
 constexpr int kMaxNarrow = 4;  // largest number of outputs for narrow_tile()
 /// Number of SIMD vectors of inputs that narrow_tile() processes at once.
@@ -192,7 +149,11 @@ void add_outer(const AddOuter& a) {
   rest.units += static_cast<std::int64_t>(done) * a.columns;
   rest.x_row += done;
   rest.rows -= done;
-  from_width<0>(rest, 0);
+  for_each_column_block<kShapes>(rest.columns, [&]<int V, int max_rows>(int column) {
+    for_each_tile<max_rows>(
+        rest.rows, []<int R>() { return &tile<R, V>; },
+        [&](auto* add_tile, int first) { add_tile(rest, first, column); });
+  });
 }
 
 }  // namespace cudp::CUDP_SIMD
