@@ -94,8 +94,10 @@ TEST_F(SweepCli, WhoseFolderCannotBeMadeSaysSoAtOnce) {
   write_text(folder_ / "file", "");
   const Finished f =
       run_cudp(folder_, sweep({"--epsilon", "1,2", "--out", folder_ / "file" + "/sweep"}));
-  EXPECT_EQ(f.exit, 1);
-  EXPECT_NE(f.err.find("file: cannot make the folder: "), std::string::npos) << f.err;
+  EXPECT_EQ(f.exit, 2);
+  EXPECT_NE(f.err.find("expected a folder, found the file '" + (folder_ / "file") + "' above it"),
+            std::string::npos)
+      << f.err;
   EXPECT_EQ(f.err.find("waiting for the runs of another call"), std::string::npos) << f.err;
 }
 
