@@ -11,6 +11,7 @@
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/command_flags.hpp"
 #include "runtime/cli/commands.hpp"
+#include "runtime/cli/out_file.hpp"
 #include "runtime/cli/privacy_curve.hpp"
 #include "runtime/cli/run_certificate.hpp"
 #include "runtime/config/option_rows.hpp"
@@ -219,6 +220,7 @@ Answer answer_about_runs(const AccountFlags& o) {
 
 Answer answer_of(AccountFlags o, Busy& busy) {
   if (!o.run.empty()) return answer_about_runs(o);
+  if (o.curve) check_out_folder(*o.curve, "--curve");
   if (o.fixed_ahead)
     throw InputError(
         "--fixed-ahead: expected several runs, as in cudp account RUN RUN, found none");

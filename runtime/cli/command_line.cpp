@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -66,6 +69,31 @@ void check_first_word(const CLI::App& app, const std::vector<std::string>& words
                    nearest_or_all(first, commands, kCommands));
 }
 
+/// Returns whether the text is a number.
+bool is_number(const std::string& text) {
+  double value = 0.0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return fault == std::errc() && end == text.data() + text.size();
+}
+
+/// Throws InputError if a word follows the value of a flag whose list has commas, as 2 in
+/// `cudp sweep --epsilon 1 2`, and is no file.
+void refuse_list_with_blanks(const CLI::App& command, const std::vector<std::string>& words) {
+  if (command.get_option_no_throw("--repeats") == nullptr &&
+      command.get_option_no_throw("--most-runs") == nullptr)
+    return;
+  for (std::size_t i = 1; i + 2 < words.size(); ++i) {
+    const CLI::Option* const flag = command.get_option_no_throw(words[i]);
+    if (!is_flag(words[i]) || flag == nullptr || flag->get_items_expected_max() == 0) continue;
+    const std::string &value = words[i + 1], &next = words[i + 2];
+    std::error_code none;
+    if (is_flag(next) || next.ends_with(".toml") || std::filesystem::exists(next, none)) continue;
+    throw InputError(command.get_name() + ": expected a flag after " + words[i] + " " + value +
+                     ", found '" + next + "'; values of a list have commas between them: " +
+                     words[i] + " " + value + "," + next);
+  }
+}
+
 /// Throws InputError if the command line has a word that the command does not know. The message
 /// names similar known words.
 void refuse_leftovers(const CLI::App& app, const CLI::App& command) {
@@ -76,7 +104,7 @@ void refuse_leftovers(const CLI::App& app, const CLI::App& command) {
   if (flag == left.end()) {
     const std::vector<std::string> commands = command_names(app);
     const bool second = std::ranges::find(commands, left[0]) != commands.end();
-    const bool data = command.get_option_no_throw("--dataset") != nullptr;
+    const bool data = command.get_option_no_throw("--dataset") != nullptr && !is_number(left[0]);
     throw InputError(name + ": expected " + (second ? "one command" : "flags") + ", found " +
                      (second ? "a second, '" : "the word '") + left[0] + "'" +
                      (!second && data ? "; --dataset " + left[0] + " if these are the data" : ""));
@@ -85,6 +113,9 @@ void refuse_leftovers(const CLI::App& app, const CLI::App& command) {
   for (const CLI::Option* option : command.get_options())
     for (const std::string& long_name : option->get_lnames()) known.push_back("--" + long_name);
   const std::string word = flag->substr(0, flag->find('='));
+  if (const std::string_view how = column_hint(word);
+      !how.empty() && std::ranges::find(known, "--schema") != known.end())
+    throw InputError(name + ": expected a known flag, found '" + word + "'; " + std::string(how));
   const std::string all = command.get_help_all_ptr() != nullptr ? " --help-all" : " --help";
   throw InputError(
       name + ": expected a known flag, found '" + word + "'; " +
@@ -160,7 +191,9 @@ struct Program {
       const std::vector<CLI::App*> chosen = app.get_subcommands();
       throw InputError(sentence_of(e, chosen.empty() ? "cudp" : chosen.front()->get_name()));
     }
-    refuse_leftovers(app, *app.get_subcommands().front());
+    const CLI::App& command = *app.get_subcommands().front();
+    refuse_list_with_blanks(command, words);
+    refuse_leftovers(app, command);
     return {};
   }
 

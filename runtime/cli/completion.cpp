@@ -11,6 +11,7 @@
 #include "models/model.hpp"
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/cli/short_help.hpp"
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/settings/options.hpp"
@@ -260,7 +261,8 @@ cudp \- trains models with differential privacy
     };
     entries(c.positionals, false);
     entries(c.flags, true);
-    if (!c.footer.empty()) out += ".PP\n.nf\n" + man_text(c.footer) + ".fi\n";
+    // The page is read at 80 columns, and its paragraphs are indented by 7.
+    if (!c.footer.empty()) out += ".PP\n.nf\n" + man_text(wrapped_help(c.footer, 73)) + ".fi\n";
   }
   return out + R"(.SH EXIT STATUS
 0: done. 1: failed, or a check does not hold. 2: wrong flags or input. 75: interrupted, with a checkpoint; the same

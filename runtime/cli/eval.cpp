@@ -16,6 +16,7 @@
 #include "runtime/config/option_rows.hpp"
 #include "runtime/results/evaluation_report.hpp"
 #include "runtime/results/metrics.hpp"
+#include "runtime/run/folder.hpp"
 
 namespace fs = std::filesystem;
 
@@ -179,6 +180,7 @@ int evaluate(const TrainConfig& config) {
   const EvalFlags& flags = config.of<EvalFlags>();
   const ReleasedModel model = model_for(config, flags.run_dir);
   check_thresholds(flags, model.network);
+  if (!flags.out.empty()) check_can_be_folder(flags.out);
   Reporter reporter(config.json);
   const Backend backend =
       choose_backend(config.device, [&](const std::string& s) { reporter.info(s); });

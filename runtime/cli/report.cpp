@@ -12,6 +12,7 @@
 #include "runtime/cli/commands.hpp"
 #include "runtime/cli/run_certificate.hpp"
 #include "runtime/config/option_rows.hpp"
+#include "runtime/data/folders.hpp"
 #include "runtime/report/comparison.hpp"
 #include "runtime/report/pages.hpp"
 #include "runtime/report/write.hpp"
@@ -61,7 +62,8 @@ FoundRun find_run(const std::string& place) {
   else if (fs::is_regular_file(folder / "privacy.json", none))
     run = {.root = {}, .release = folder};
   else
-    throw InputError(place + ": expected a run's folder or its release folder, found none");
+    throw InputError(place + ": expected a run's folder or its release folder, found " +
+                     found_for_run(place));
   if (read_run_certificate(run.release).stated.status == "not finished")
     throw InputError(place + ": expected a finished run, found one that is not; cudp account " +
                      place + " explains its plan");

@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
+#include "runtime/data/folders.hpp"
 #include "runtime/run/folder.hpp"
 
 namespace fs = std::filesystem;
@@ -21,7 +22,8 @@ fs::path certificate_in(const fs::path& place) {
   if (fs::exists(run.no_privacy(), none) || fs::exists(place / note, none))
     throw InputError(place.string() + ": expected a run with privacy, found " + note.string());
   throw InputError(place.string() +
-                   ": expected a run's folder, its release folder or a privacy.json, found none");
+                   ": expected a run's folder, its release folder or a privacy.json, found " +
+                   found_for_run(place));
 }
 
 }  // namespace

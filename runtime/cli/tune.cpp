@@ -15,6 +15,7 @@
 #include "privacy/verify/statements.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/interrupt.hpp"
+#include "runtime/base/number_text.hpp"
 #include "runtime/base/rounded_text.hpp"
 #include "runtime/cli/answer.hpp"
 #include "runtime/cli/commands.hpp"
@@ -224,6 +225,12 @@ void print_plan(const Tune& tune, double spread, bool as_json) {
   print(a, as_json);
 }
 
+/// Returns a score with four digits, for the table; other texts unchanged.
+std::string short_score(const std::string& score) {
+  const std::optional<double> value = read_number<double>(score);
+  return value ? fmt::format("{:.4g}", *value) : score;
+}
+
 void print_result(const Tune& tune, bool as_json) {
   const TuneResult result = tune.result();
   const RunResult& r = result.winner;
@@ -239,7 +246,7 @@ void print_result(const Tune& tune, bool as_json) {
             {"run_dir", tune.folder().string()},
             {"for_release", r.for_release}};
   a.rows = {{"chosen", result.settings},
-            {result.score_name, result.score},
+            {result.score_name, short_score(result.score)},
             {"epsilon", budget_text(r.epsilon, r.delta) + ", tuning included"},
             {"one training", budget_text(plan.budget.epsilon, plan.budget.delta) +
                                  ": what the chosen one alone would cost"}};

@@ -60,4 +60,11 @@ fs::path tuning_of(const fs::path& path) {
   return {};
 }
 
+std::string found_for_run(const fs::path& path) {
+  std::error_code none;
+  const bool is_sweep = fs::exists(path / "private" / "sweep.toml", none) ||
+                        fs::exists(path / "release" / "sweep.json", none);
+  return is_sweep ? "a sweep, whose runs are in " + (path / "runs").string() : "none";
+}
+
 }  // namespace cudp

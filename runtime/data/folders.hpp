@@ -31,4 +31,8 @@ void check_apart(const std::filesystem::path& test,
 /// `path` is in no such folder. Links are followed.
 std::filesystem::path tuning_of(const std::filesystem::path& path);
 
+/// Describes what is at `path`, which is no run, for the end of a message: "none", or "a sweep,
+/// whose runs are in PATH/runs".
+std::string found_for_run(const std::filesystem::path& path);
+
 }  // namespace cudp

@@ -21,6 +21,17 @@
 namespace cudp {
 namespace {
 
+/// Describes a value of a schema, for messages.
+std::string found_value(const toml::node& node) {
+  if (const auto* text = node.as_string()) return shown(text->get());
+  if (const auto* truth = node.as_boolean()) return truth->get() ? "true" : "false";
+  if (node.is_number()) return "the number " + privacy::number(*node.value<double>());
+  if (node.is_table()) return "a table";
+  const toml::array* const list = node.as_array();
+  if (list == nullptr) return "a date or a time without quotes";
+  return list->empty() ? "an empty list" : "a list";
+}
+
 /// A TOML table inside a schema, whose values are read by key. Errors state the schema's source,
 /// the line and the key.
 class Entry {
@@ -77,7 +88,8 @@ class Entry {
     std::set<std::string> seen;
     for (const toml::node& node : list(key)) {
       const auto v = node.value_exact<std::string>();
-      if (!v) wrong(key, "a list of texts");
+      if (!v)
+        fail("a list of texts for '" + std::string(key) + "', each in quotes", found_value(node));
       if (!seen.insert(*v).second)
         fail("different texts in '" + std::string(key) + "'", shown(*v) + " twice");
       out.push_back(*v);
@@ -98,7 +110,9 @@ class Entry {
     for (const toml::node& node : list(key)) {
       const auto v = node.is_number() ? node.value<double>() : std::nullopt;
       if (!v || !std::isfinite(*v) || (!out.empty() && !(*v > out.back())))
-        wrong(key, "a list of rising numbers");
+        fail(
+            "a list of rising numbers for '" + std::string(key) + "'",
+            found_value(node) + (v && !out.empty() ? " after " + privacy::number(out.back()) : ""));
       out.push_back(*v);
     }
     return out;
@@ -112,7 +126,8 @@ class Entry {
   }
 
   [[noreturn]] void wrong(std::string_view key, const std::string& expected) const {
-    fail(expected + " for '" + std::string(key) + "'", has(key) ? "something else" : "no such key");
+    fail(expected + " for '" + std::string(key) + "'",
+         has(key) ? found_value(*table_.get(key)) : "no such key");
   }
 
   const toml::table& table_;
@@ -161,11 +176,16 @@ Numeric parse_number_column(const Entry& e) {
           .date_format = {}};
 }
 
+/// Formats a bound of a numeric column as the schema has it: a number, or a date.
+std::string bound_text(const Numeric& n, double bound) {
+  return n.date_format.empty() ? privacy::number(bound) : format_date(bound, n.date_format);
+}
+
 Numeric parse_numeric(const Entry& e, bool date) {
   Numeric n = date ? parse_date_column(e) : parse_number_column(e);
   if (n.min.has_value() != n.max.has_value()) e.fail("both 'min' and 'max', or neither", "one");
   if (n.min && !(*n.min < *n.max && std::isfinite(*n.max - *n.min)))
-    e.fail("'min' below 'max'", std::to_string(*n.min) + " and " + std::to_string(*n.max));
+    e.fail("'min' below 'max'", bound_text(n, *n.min) + " and " + bound_text(n, *n.max));
   return n;
 }
 
@@ -201,7 +221,7 @@ Target parse_target(const Entry& e) {
   Target t{.min = e.number("min"), .max = e.number("max"), .fill = e.number("fill")};
   if (t.min.has_value() != t.max.has_value()) e.fail("both 'min' and 'max', or neither", "one");
   if (t.min && !(*t.min < *t.max))
-    e.fail("'min' below 'max'", std::to_string(*t.min) + " and " + std::to_string(*t.max));
+    e.fail("'min' below 'max'", privacy::number(*t.min) + " and " + privacy::number(*t.max));
   // The bounds, and the difference of two targets, must be finite as float32, the type of targets
   // and predictions.
   constexpr double kMaxFloat = std::numeric_limits<float>::max();

@@ -1,4 +1,6 @@
+#include <cstring>
 #include <exception>
+#include <string>
 
 #include <nanobind/nanobind.h>
 
@@ -28,6 +30,17 @@ PyObject* error_class(nb::module_& m, const char* name, const char* about,
   return made;
 }
 
+/// Returns the text of the error `e` in the words of Python, with keyword arguments in place of
+/// flags.
+nb::object text_of(const Error& e) {
+  try {
+    return nb::module_::import_("cudp._settings").attr("in_python")(e.what());
+  } catch (const nb::python_error&) {  // a text that is not UTF-8, or the interpreter ends
+  }
+  return nb::steal(
+      PyUnicode_DecodeUTF8(e.what(), static_cast<Py_ssize_t>(std::strlen(e.what())), "replace"));
+}
+
 /// Sets Python's current exception to the error `e`, as an object of the class that fits its exit
 /// code.
 void raise_as(const ErrorClasses& classes, const Error& e) {
@@ -35,7 +48,7 @@ void raise_as(const ErrorClasses& classes, const Error& e) {
   if (e.code() == Exit::bad_input) type = classes.bad_input;
   if (e.code() == Exit::over_budget) type = classes.over_budget;
   if (e.code() == Exit::again) type = classes.interrupted;
-  PyErr_SetString(type, e.what());
+  PyErr_SetObject(type, text_of(e).ptr());
 }
 
 void bind_errors(nb::module_& m) {

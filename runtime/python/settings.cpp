@@ -38,20 +38,31 @@ Value value_of(nb::handle value, const std::string& place) {
                    nb::cast<std::string>(nb::repr(value.type())));
 }
 
+/// Returns the end of a message about an unknown setting that no known one is near to. Empty for
+/// Accountant, which is no command: the message then has its few settings.
+std::string where_listed(const std::string& command) {
+  if (command == "Accountant") return "";
+  const bool is_long = command == "train" || command == "tune";
+  return "cudp " + command + (is_long ? " --help-all" : " --help") + " lists them";
+}
+
 }  // namespace
 
 Settings settings_of(const nb::dict& given, const std::vector<Option>& options,
                      const std::string& command) {
   Settings settings;
   for (const auto& [name, value] : given) {
-    const std::string key = with_dashes(nb::cast<std::string>(name));
+    const std::string typed = nb::cast<std::string>(name), key = with_dashes(typed);
     const Option* const option = find(options, key);
     if (option == nullptr) {
+      if (const std::string_view how = column_hint(key);
+          !how.empty() && find(options, "schema") != nullptr)
+        throw InputError(command + ": expected a known setting, found '" + typed + "'; " +
+                         std::string(how));
       std::vector<std::string> known;
       for (const Option& o : options) known.push_back("--" + o.key);
-      throw InputError(
-          command + ": expected a known setting, found '" + key + "'; " +
-          nearest_or_all(key, known, option_synonyms(), "cudp " + command + " --help lists them"));
+      throw InputError(command + ": expected a known setting, found '" + typed + "'; " +
+                       nearest_or_all(key, known, option_synonyms(), where_listed(command)));
     }
     const std::string place = (option->positional ? "" : "--") + option->key;
     settings[option->key] = {value_of(value, place), place};

@@ -227,10 +227,11 @@ bool is_interrupted(const std::string& path) {
   return std::filesystem::exists(folder.ledger()) && !std::filesystem::exists(folder.result());
 }
 
-/// Returns the keys of all settings of a training, e.g. "batch".
-std::vector<std::string> setting_names() {
+/// Returns the keys of the settings of a training that are switched on, e.g. "size-is-public".
+std::vector<std::string> toggles() {
   std::vector<std::string> names;
-  for (const Option& option : train_options()) names.push_back(option.key);
+  for (const Option& option : train_options())
+    if (option.kind == ValueKind::toggle) names.push_back(option.key);
   return names;
 }
 
@@ -254,7 +255,7 @@ void bind_training(nb::module_& m) {
         nb::arg("test").none(), nb::arg("on_row").none(), nb::arg("verbose"), nb::arg("budgets"));
   m.def("is_interrupted", &is_interrupted);
   m.def("certificate", &certificate);
-  m.def("setting_names", &setting_names);
+  m.def("toggles", &toggles);
 }
 
 }  // namespace cudp::python

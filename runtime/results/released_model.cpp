@@ -13,6 +13,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/files.hpp"
 #include "runtime/config/choices.hpp"
+#include "runtime/data/folders.hpp"
 #include "runtime/data/make_network.hpp"
 #include "runtime/settings/options.hpp"
 
@@ -139,7 +140,8 @@ fs::path find_released_model(const fs::path& place) {
     if (fs::exists(path, ignored)) return path;
   throw InputError(place.string() +
                    ": expected a run folder with a released model, its release folder or a "
-                   ".safetensors file, found none");
+                   ".safetensors file, found " +
+                   found_for_run(place));
 }
 
 ReleasedModel read_released_model(const std::filesystem::path& path, const VectorPlace& vectors) {

@@ -62,16 +62,34 @@ void check_local(const std::string& path) {
                      "; mount the storage, or copy the run folder there afterwards");
 }
 
+/// Describes what is at the path of a new run.
+std::string found_at(const fs::path& path) {
+  std::error_code none;
+  const bool kept = fs::exists(path / "private", none);
+  if (!kept && !fs::exists(path / "release", none)) return "something else";
+  if (!kept || fs::exists(RunFolder(path).result(), none))
+    return "a finished run; type another folder";
+  return "a run (--resume continues it)";
+}
+
 }  // namespace
+
+void check_can_be_folder(const fs::path& path) {
+  std::error_code none;
+  fs::path there = path;
+  while (!there.empty() && !fs::exists(there, none)) there = there.parent_path();
+  if (!there.empty() && !fs::is_directory(there, none))
+    throw InputError("--out " + path.string() + ": expected a folder, found the file '" +
+                     there.string() + "'" + (there == path ? "" : " above it"));
+}
 
 void check_free(const fs::path& path) {
   check_local(path.string());
   std::error_code error;
-  if (!fs::exists(path, error)) return;
+  if (!fs::exists(path, error)) return check_can_be_folder(path);
   if (fs::is_directory(path, error) && fs::is_empty(path, error)) return;
-  const bool run = fs::exists(path / "private", error) || fs::exists(path / "release", error);
   throw InputError("--out " + path.string() + ": expected a new or an empty folder, found " +
-                   (run ? "a run (--resume continues it)" : "something else"));
+                   found_at(path));
 }
 
 void check_not_of_tuning(const fs::path& path) {

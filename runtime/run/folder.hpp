@@ -144,7 +144,11 @@ class NewRunFolder {
   std::optional<UnfinishedFile> unfinished_, unfinished_path_, unfinished_parent_;
 };
 
-/// Throws InputError if `path` exists and is not an empty folder.
+/// Throws InputError if `path`, or a folder above it, is a file.
+void check_can_be_folder(const std::filesystem::path& path);
+
+/// Throws InputError if `path` exists and is not an empty folder, or if a folder above it is a
+/// file.
 void check_free(const std::filesystem::path& path);
 
 /// Throws InputError if `path` is in the folder of a training that `cudp tune` started. Only the

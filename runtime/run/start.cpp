@@ -32,11 +32,11 @@ void make_new_folder(std::optional<NewRunFolder>& new_folder, const Experiment& 
     new_folder.emplace(e.config.out);
 }
 
-/// Throws InputError if the folder of the file that --metrics-file names does not exist. Called
-/// before the run writes anything.
+/// Throws InputError if --metrics-file names a folder, or a file in a folder that does not exist.
+/// Called before the run writes anything.
 void check_metrics_folder(const TrainConfig& config) {
   const fs::path file = config.of<ReportOptions>().metrics_file;
-  if (!file.empty() && !fs::is_directory(file.parent_path()))
+  if (!file.empty() && (!fs::is_directory(file.parent_path()) || fs::is_directory(file)))
     throw InputError("--metrics-file: expected a file in a folder that exists, found " +
                      file.string());
 }

@@ -10,6 +10,7 @@
 #include "runtime/base/build_info.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/folders.hpp"
 #include "runtime/data/schema_text.hpp"
 #include "runtime/methods/registry.hpp"
 #include "runtime/run/follow.hpp"
@@ -33,8 +34,9 @@ RunFolder resumed_folder(const Settings& flags) {
   if (!asked.out.empty() && !same(asked.out, asked.resume))
     throw InputError("--out: expected the folder of --resume or none, found '" + asked.out + "'");
   RunFolder folder{fs::path(asked.resume)};
-  if (!fs::is_directory(folder.checkpoints()))
-    throw InputError("--resume " + asked.resume + ": expected a run folder, found none");
+  const std::string found = found_for_run(folder.root());
+  if (!fs::is_directory(folder.checkpoints()) || found != "none")
+    throw InputError("--resume " + asked.resume + ": expected a run folder, found " + found);
   return folder;
 }
 

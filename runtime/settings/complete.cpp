@@ -46,7 +46,7 @@ std::string adaptive_methods() {
 void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
   if (!c.epsilon && !c.sigma)
     throw InputError(
-        "--epsilon: expected a privacy budget (or --sigma) from a flag, --config or --preset, "
+        "--epsilon: expected a privacy budget (or --sigma), here or from --config or --preset, "
         "found none");
   if (!c.epsilon && !takes(method, "sigma"))
     throw InputError("--epsilon: expected a privacy budget with --method " + c.method +
@@ -67,7 +67,7 @@ void check_budget_given(const TrainConfig& c, const MethodEntry& method) {
         "(--size-is-public if it is not), found advanced");
   if (!c.delta)
     throw InputError(
-        "--delta: expected a number in (0, 1) from a flag, --config or --preset, found none");
+        "--delta: expected a number in (0, 1), here or from --config or --preset, found none");
   if (!c.allow_weak_privacy && *c.delta >= kMaxDelta)
     throw InputError("--delta: expected below 0.1 (--allow-weak-privacy), found " +
                      value_text(*c.delta));

@@ -1,5 +1,8 @@
 #include "runtime/settings/synonyms.hpp"
 
+#include <algorithm>
+#include <initializer_list>
+
 namespace cudp {
 namespace {
 
@@ -208,5 +211,19 @@ constexpr Synonym kOptions[] = {
 }  // namespace
 
 std::span<const Synonym> option_synonyms() { return kOptions; }
+
+std::string_view column_hint(std::string_view word) {
+  word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::ranges::find(names, word) != names.end();
+  };
+  if (is_one_of({"label", "label-column", "label-col", "label-name", "y"}))
+    return "a table's schema says which column is the label: kind = \"label\"; --labels FILE.npy "
+           "has the labels of an array";
+  if (is_one_of({"target", "target-column", "target-col", "target-name"}))
+    return "a table's schema says which column is the target: kind = \"target\" for a number, "
+           "\"label\" for classes (--target-bounds is for arrays)";
+  return {};
+}
 
 }  // namespace cudp

@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <string_view>
 
 #include "runtime/base/nearest.hpp"
 
@@ -10,5 +11,9 @@ namespace cudp {
 /// message suggests that option. A name may correspond to different options in different commands
 /// of cudp.
 std::span<const Synonym> option_synonyms();
+
+/// Returns how a user states which column of a table is predicted, if `word` is an option of other
+/// programs that names one ("label", "--target-column"); "" otherwise. In cudp the schema does.
+std::string_view column_hint(std::string_view word);
 
 }  // namespace cudp

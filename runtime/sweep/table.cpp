@@ -235,6 +235,33 @@ SweepJson to_json(const SweepTable& table) {
   return j;
 }
 
+namespace {
+
+/// Size of the picture of a sweep, and gnuplot's command for its legend.
+struct Legend {
+  PictureSize size;
+  std::string command;
+};
+
+/// Returns the legend of curves with these names: below the axes if they are few. If not, it is
+/// beside the axes, in a picture as high as the legend needs, and without it if there are too many.
+Legend legend_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kMaxBelow = 6, kMaxNamed = 100;
+  constexpr int kLine = 24, kLetter = 8;  // [pixels]
+  if (names.size() <= kMaxBelow)
+    return {.size = {}, .command = "set key outside bottom center horizontal\n"};
+  if (names.size() > kMaxNamed) return {.size = {}, .command = "unset key\n"};
+  std::size_t longest = 0;
+  for (const std::string& name : names)
+    longest = std::max(longest, std::min<std::size_t>(name.size(), 100));
+  PictureSize size;
+  size.height = std::max(size.height, kLine * static_cast<int>(names.size() + 6));
+  size.width += kLetter * static_cast<int>(longest) / 2;
+  return {.size = size, .command = "set key outside right center vertical maxcols 1\n"};
+}
+
+}  // namespace
+
 bool draw_sweep(const SweepTable& table, const std::filesystem::path& picture, unsigned mode) {
   const std::vector<SweptFigure> figures = figures_of(table);
   if (figures.empty() || table.keys.empty()) return false;
@@ -253,7 +280,7 @@ bool draw_sweep(const SweepTable& table, const std::filesystem::path& picture, u
   std::map<std::string, std::string> series;  // points, by the values of the other settings
   std::vector<std::string> order;
   double low = INFINITY, high = 0.0;
-  bool any = false;
+  bool any = false, repeated = false;
   for (const SweptCell& cell : table.cells) {
     std::string name;
     for (std::size_t k = 0; k < table.keys.size(); ++k)
@@ -269,15 +296,19 @@ bool draw_sweep(const SweepTable& table, const std::filesystem::path& picture, u
     high = std::fmax(high, x);
     const std::vector<double> values = values_of(cell, figure.key);
     if (values.empty()) continue;
+    repeated = repeated || values.size() > 1;
     const MeanAndDeviation m = mean_and_deviation(values);
     points += fmt::format("{} {} {}\n", x, m.mean, m.deviation);
     any = true;
   }
   if (!any) return false;
   const bool logarithmic = numbers && low > 0.0 && high / low > 8.0;
-  std::string s = gnuplot_header(figure.name + ", mean and standard deviation of single runs");
+  std::erase_if(order, [&](const std::string& name) { return series[name].empty(); });
+  const Legend legend = legend_of(order);
+  std::string s = gnuplot_header(
+      figure.name + (repeated ? ", mean and standard deviation of single runs" : ""), legend.size);
   s += "set xlabel " + gnuplot_text(table.keys[axis]) + "\nset ylabel " +
-       gnuplot_text(figure.name) + "\nset key outside bottom center horizontal\n";
+       gnuplot_text(figure.name) + "\n" + legend.command;
   const double margin = high > low ? 0.05 * (high - low) : 0.5;
   s += logarithmic ? fmt::format("set logscale x\nset xrange [{}:{}]\n", low / 1.2, high * 1.2)
                    : fmt::format("set xrange [{}:{}]\n", low - margin, high + margin);
@@ -287,14 +318,14 @@ bool draw_sweep(const SweepTable& table, const std::filesystem::path& picture, u
          (numbers ? ticks[i] : std::to_string(i));
   s += ")\n";
   std::string plots;
-  std::size_t i = 0;
-  for (const std::string& name : order) {
-    if (series[name].empty()) continue;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::string& name = order[i];
     s += fmt::format("$data{} << EOD\n{}EOD\n", i, series[name]);
-    plots += fmt::format("{}$data{} using 1:2:3 with yerrorlines lw 2 pt 7 ps 0.6 {}",
-                         plots.empty() ? "plot " : ", ", i,
+    // A dash for each round of the colours.
+    plots += fmt::format("{}$data{} using 1:2:3 with yerrorlines lt {} dt {} {}",
+                         plots.empty() ? "plot " : ", ", i, i % kLineColours + 1,
+                         i / kLineColours % 5 + 1,
                          name.empty() ? "notitle" : "title " + gnuplot_text(name));
-    ++i;
   }
   return run_gnuplot(s + plots + "\n", picture, mode);
 }

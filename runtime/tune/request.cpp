@@ -259,7 +259,9 @@ void add_default_grid(const TrainConfig& base, bool is_table, TuneSettings& sett
       if (values.size() > 1) shown[key] = values;
     return shown;
   }());
-  std::ranges::replace(text, '\n', ' ');
+  text.pop_back();  // the last line's end
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;)
+    text.replace(at, 1, ", ");
   settings.notes.push_back("the default grid: " + text);
 }
 

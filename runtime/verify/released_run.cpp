@@ -24,6 +24,7 @@
 #include "runtime/base/safetensors.hpp"
 #include "runtime/data/array_options.hpp"
 #include "runtime/data/bytes.hpp"
+#include "runtime/data/folders.hpp"
 #include "runtime/data/named_datasets.hpp"
 #include "runtime/data/schema.hpp"
 #include "runtime/data/sources.hpp"
@@ -507,8 +508,8 @@ ReleasedRun open_released_run(const fs::path& folder) {
                      ": expected a run with a certificate, found one without privacy");
   if (!fs::is_regular_file(run.release / "privacy.json"))
     throw InputError(folder.string() +
-                     ": expected a run folder with a certificate, or its release folder, found "
-                     "none");
+                     ": expected a run folder with a certificate, or its release folder, found " +
+                     found_for_run(folder));
   run.evidence.certificate = read_input(run.release / "privacy.json");
   try {
     run.status = verify::read_stated_numbers(run.evidence.certificate).status;

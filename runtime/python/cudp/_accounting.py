@@ -7,7 +7,7 @@ from typing import ClassVar, Sequence
 import numpy as np
 
 from . import _core
-from ._settings import accountant_settings
+from ._settings import accountant_settings, named
 
 
 class Answer(dict):
@@ -169,8 +169,9 @@ def account(releases=None, **settings):
 
     >>> account(sample_rate=0.01, noise_multiplier=1.0, steps=2000, delta=1e-6).epsilon
     """
-    answer = _core.account(accountant_settings(settings), _releases_json(releases))
-    return Answer(json.loads(answer))
+    ours, others = accountant_settings(settings)
+    with named(others):
+        return Answer(json.loads(_core.account(ours, _releases_json(releases))))
 
 
 def calibrate(**settings):
@@ -179,7 +180,9 @@ def calibrate(**settings):
 
     >>> calibrate(epsilon=3, delta=1e-5, examples=60000, batch=512, epochs=40).sigma
     """
-    return Answer(json.loads(_core.calibrate(accountant_settings(settings))))
+    ours, others = accountant_settings(settings)
+    with named(others):
+        return Answer(json.loads(_core.calibrate(ours)))
 
 
 def compose(*runs, delta=None, fixed_ahead=False):
@@ -214,7 +217,7 @@ class Accountant:
 
     def __init__(self, releases, *, neighbours="add-or-remove", group=1, accountant="pld",
                  interval=None, orders=None):
-        settings = accountant_settings(
+        settings, _ = accountant_settings(
             {"neighbours": neighbours, "group": group, "accountant": accountant,
              "interval": interval, "orders": orders}
         )

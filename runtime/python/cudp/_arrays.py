@@ -61,6 +61,13 @@ def _numbers(values, name):
     return np.array([_converted(v) for v in flat], dtype=np.float64).reshape(objects.shape)
 
 
+def check_classes(classes):
+    """Throws InputError if `classes` of arrays, whose labels are numbers, is a list."""
+    if hasattr(classes, "__len__") and not isinstance(classes, str):
+        _refuse("classes", "the number of classes with (X, y), whose labels are 0, 1, ...",
+                f"a {type(classes).__name__}; type classes={len(classes)}")
+
+
 def _class_number(value):
     """Returns a label as a whole number; -1, which is not a class, if the label is not a whole number."""
     try:
@@ -162,6 +169,8 @@ def labels(values, name="y", target=False, missing=False):
     """Converts labels 0, 1, ... to an array or, with `target`, the numbers to predict. missing: whether a
     label that cannot be read counts as missing; the program has a class for such labels."""
     if isinstance(values, np.ndarray):
+        if values.dtype.kind in "US" and not target:
+            _refuse(name, "whole numbers 0, 1, ..., the position of each label in a list of the classes", "texts")
         array = native(values, name)
     else:
         if _cells.is_frame(values) and values.shape[1] == 1:

@@ -10,11 +10,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _arrays, _budget, _core, _runs
+from ._settings import named
 
 _NO_WEIGHTS = (
     "sample_weight: expected none, since a row's weight multiplies what it adds to a sum, and the "
     "noise is for rows of weight 1; class_weight weighs classes by public numbers"
 )
+
+
+# What the estimators call settings of the program.
+_PARAMETERS = {"batch": "batch_size", "lr": "learning_rate", "clip": "clip_norm", "seed": "random_state",
+               "class_weights": "class_weight", "accept_private_bounds": "unsafe_from_data"}
 
 
 def _search_that_refits():
@@ -151,7 +157,8 @@ class _DPEstimator(BaseEstimator):
             _refuse_search(search, "best_estimator_")
         # The folder is temporary. A picture takes longer to draw than few rows to train, and so does the
         # epsilon of each epoch: metrics have a line for the end only.
-        return _runs.train_within(charged, data, _pictures=False, eval_every=0, **settings)
+        with named(_PARAMETERS):
+            return _runs.train_within(charged, data, _pictures=False, eval_every=0, **settings)
 
     def _scaled(self, x):
         """Features scaled from the bounds to -1..1; beyond them they count as the bound."""
@@ -336,8 +343,12 @@ class _DPClassifier(ClassifierMixin, _DPEstimator):
         self.classes_ = self._public_classes(y)
         self.bounds_ = self._public_bounds(x)
         known = np.isin(y, self.classes_)
-        at = np.searchsorted(self.classes_, np.where(known, y, self.classes_[0]))
-        labels = np.where(known, at, -1)  # -1: refused by the reader, as in a file
+        if not known.all():  # refused with the row, as by the reader of a file, which knows numbers alone
+            raise _core.InputError(
+                f"y: expected one of the classes {', '.join(map(repr, self.classes_.tolist()))} in each row, found "
+                f"another label in row {int(np.argmin(known))}, counted from 0"
+            )
+        labels = np.searchsorted(self.classes_, y)
         settings = self._settings()
         settings["class_weights"] = self._class_weights()
         self.run_ = self._train(

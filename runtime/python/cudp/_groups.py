@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from . import _cells, _core
+from . import _arrays, _cells, _core
 
 _ID = "group"  # the unit's name if the ids have none
 
@@ -123,7 +123,7 @@ def as_table(data, test_data, groups, max_rows, bounds, settings, folder):
     Returns the data with their paths."""
     for name in ("schema", "accept_private_bounds", "channels_last", "input_shape", "dataset"):
         if settings.get(name):
-            raise _core.InputError(f"--{name.replace('_', '-')}: expected none with groups, found one")
+            raise _core.InputError(f"{name}: expected none with groups, found one")
     if isinstance(max_rows, bool) or not isinstance(max_rows, (int, np.integer)) or max_rows < 1:
         raise _core.InputError(
             "max_rows: expected the largest number of rows of a group that are used, public, with "
@@ -133,6 +133,7 @@ def as_table(data, test_data, groups, max_rows, bounds, settings, folder):
     classes, target_bounds = settings.pop("classes", None), settings.pop("target_bounds", None)
     if (classes is None) == (target_bounds is None):
         raise _core.InputError("classes: expected their number, or target_bounds for numbers to predict")
+    _arrays.check_classes(classes)
     if target_bounds is None and (isinstance(classes, bool) or not isinstance(classes, (int, np.integer))):
         raise _core.InputError(f"classes: expected their number with arrays, found {classes!r}")
     unit = _unit_name(groups)

@@ -12,7 +12,7 @@ import weakref
 import numpy as np
 
 from . import _arrays, _budget, _cells, _core, _groups, _models
-from ._settings import plain_settings
+from ._settings import data_alone, plain_settings
 
 _ARRAYS = "arrays.npz"
 _TABLE = "cudp-table-"  # folders of temporary tables
@@ -203,7 +203,7 @@ def _texts_as_table(data, test_data, settings, folder):
         classes = range(classes)
     names = [_cells.cell_text(c) for c in classes]
     if "schema" in settings:
-        raise _core.InputError("--schema: expected none with a list of texts, found one")
+        raise _core.InputError("schema: expected none with a list of texts, found one")
     schema = os.path.join(folder, "texts.toml")
     with open(schema, "w", encoding="utf-8") as file:
         file.write('name = "texts"\ncolumns = [\n  {name = "text", kind = "text"},\n'
@@ -211,7 +211,7 @@ def _texts_as_table(data, test_data, settings, folder):
     settings["schema"] = schema
     if "vectors" in settings:
         if "embedding" in settings:
-            raise _core.InputError("--embedding: expected it once, found vectors beside it")
+            raise _core.InputError("embedding: expected it once, found vectors beside it")
         settings["embedding"] = _write_vectors(settings.pop("vectors"),
                                                os.path.join(folder, "vectors.txt"))
     # The files are gone after the training, so the model brings the vectors.
@@ -236,7 +236,7 @@ def _frames_as_tables(data, test_data, settings, folder):
         return data, test_data
     schema = settings.get("schema")
     if not isinstance(schema, (str, os.PathLike, type(None))):
-        raise _core.InputError("--schema: expected the path of a .toml file, or the name of a schema, found a "
+        raise _core.InputError("schema: expected the path of a .toml file, or the name of a schema, found a "
                                f"{type(schema).__name__}")
     written = None
     if schema is not None or not frames[0]:
@@ -244,7 +244,7 @@ def _frames_as_tables(data, test_data, settings, folder):
         written = _core.written_schema("" if schema is None else os.fspath(schema), beside)
     if written is None:
         raise _core.InputError(
-            "--schema: expected a .toml file for a DataFrame, since ranges and values of private "
+            "schema: expected a .toml file for a DataFrame, since ranges and values of private "
             "columns are not public, found none; `cudp schema TABLE` writes one to complete"
         )
     if not written["is_stated"]:
@@ -290,16 +290,17 @@ def _named(settings, data, test_data):
     None."""
     arrays = test_arrays = None
     if _is_pair(data):
+        _arrays.check_classes(settings.get("classes"))
         arrays = _pair(data, "data", settings)
         name = str(settings.setdefault("dataset", _ARRAYS))
         if os.path.basename(name) != name or not name.endswith(".npz"):
             raise _core.InputError(
-                "--dataset: expected a name such as rows.npz for arrays, by which files of the run "
+                "dataset: expected a name such as rows.npz for arrays, by which files of the run "
                 f"call them, found {name!r}"
             )
     elif data is not None:
         if "dataset" in settings:
-            raise _core.InputError("--dataset: expected it once, found data beside it")
+            raise _core.InputError("dataset: expected it once, found data beside it")
         if not isinstance(data, (str, os.PathLike)):
             raise _core.InputError("data: expected (X, y), a path, the name of a data set, or a DataFrame with schema, "
                                    f"found a {type(data).__name__}")
@@ -307,7 +308,7 @@ def _named(settings, data, test_data):
     if _is_pair(test_data):
         if arrays is None:
             raise _core.InputError(
-                "--test-data: expected a path, as the training data have, found arrays"
+                "test_data: expected a path, as the training data have, found arrays"
             )
         test_arrays = _pair(test_data, "test_data", settings)
         settings["test_data"] = settings["dataset"][: -len(".npz")] + "-test.npz"
@@ -336,6 +337,7 @@ def _remove_if_finished(folder):
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@data_alone(1, "cudp.train((X, y), epsilon=..., delta=..., classes=...)")
 def train(data=None, *, epsilon=None, delta=None, test_data=None, groups=None, max_rows=None,
           bounds=None, out=None, on_epoch=None, verbose=False, **settings):
     """Trains a model with differential privacy, and returns the Run.
@@ -439,11 +441,12 @@ def _use_model(settings, folder):
     if weights is None:
         return
     if "init" in settings:
-        raise _core.InputError("--init: expected it once, found it beside public_weights=True")
+        raise _core.InputError("init: expected it once, found it beside public_weights=True")
     settings["init"] = os.path.join(folder, "public.safetensors")
     _models.write_tensors(weights, settings["init"])
 
 
+@data_alone(2, "cudp.resume(run, (X, y))")
 def resume(run, data=None, *, test_data=None, on_epoch=None, verbose=False, **settings):
     """Goes on with an interrupted run, and returns the Run. run: its folder. data, test_data: the
     arrays that it began with; none if it began with a path or a name. Within a Budget it must be a run

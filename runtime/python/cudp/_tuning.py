@@ -10,7 +10,7 @@ import tempfile
 import numpy as np
 
 from . import _arrays, _budget, _core, _groups, _runs
-from ._settings import plain, plain_settings
+from ._settings import data_alone, plain, plain_settings
 
 
 def program():
@@ -18,6 +18,7 @@ def program():
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "cudp")
 
 
+@data_alone(1, "cudp.tune((X, y), epsilon=..., delta=..., classes=...)")
 def tune(data=None, *, epsilon=None, delta=None, grid=None, test_data=None, groups=None,
          max_rows=None, bounds=None, out=None, dry_run=False, verbose=False, **settings):
     """Chooses settings by training, within the guarantee, and returns the Run of the best training.

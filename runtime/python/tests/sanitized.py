@@ -44,7 +44,7 @@ def fits(numbers):
             try:
                 fit(number, clipp=1.0)
             except cudp.InputError as e:
-                assert "--clip" in str(e)
+                assert "clip" in str(e)
             else:
                 raise AssertionError("a wrong setting was accepted")
         else:

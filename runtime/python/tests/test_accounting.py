@@ -45,7 +45,7 @@ def test_calibrate_is_the_programs_to_the_last_digit(cli_json, settings):
 def test_names_of_opacus():
     ours = cudp.account(q=0.01, sigma=1.0, steps=100, delta=1e-6)
     assert cudp.account(sample_rate=0.01, noise_multiplier=1.0, steps=100, delta=1e-6) == ours
-    with pytest.raises(cudp.InputError, match="two names"):
+    with pytest.raises(cudp.InputError, match="one name of this setting"):
         cudp.account(q=0.01, sample_rate=0.01, sigma=1.0, steps=100, delta=1e-6)
 
 
@@ -222,7 +222,7 @@ def test_the_programs_sentence(cli):
     said = cli("account", "--q", "2", "--sigma", "1", "--steps", "1", "--delta", "1e-5", expected=2)
     with pytest.raises(cudp.InputError) as refused:
         cudp.account(q=2.0, sigma=1.0, steps=1, delta=1e-5)
-    assert said.stderr.strip() == f"cudp: {refused.value}"
+    assert said.stderr.strip() == f"cudp: --{refused.value}"
 
 
 def test_an_unreachable_budget():

@@ -27,7 +27,7 @@ def test_estimators_quote_no_rows_and_no_type_of_lists():
     assert (model.fit(x, [*y[:-1], 1.0]).decision_function(x) == expected).all()
     names = cudp.DPLogisticRegression(classes=["no", "yes"], **public)
     assert (names.fit(x, [["no", "yes"][a] for a in y]).decision_function(x) == expected).all()
-    with pytest.raises(cudp.InputError, match="label of row 36"):
+    with pytest.raises(cudp.InputError, match="label in row 36,"):
         names.fit(x, [*[["no", "yes"][a] for a in y[:-1]], 1])
 
 

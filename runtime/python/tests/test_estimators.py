@@ -94,8 +94,11 @@ def test_what_is_not_public_is_refused(rows):
         cudp.DPLogisticRegression(**PUBLIC).fit(x, y, sample_weight=np.ones(len(y)))
     with pytest.raises(cudp.InputError, match="class_weight"):
         cudp.DPLogisticRegression(**PUBLIC, class_weight="balanced").fit(x, y)
-    with pytest.raises(cudp.InputError, match="label of row"):
-        cudp.DPLogisticRegression(**PUBLIC).fit(x, y + 1)
+    for labels, classes in ((y + 1, [0, 1]), (np.array(["no", "yes"])[y], ["maybe", "no"])):
+        with pytest.raises(cudp.InputError) as refused:
+            cudp.DPLogisticRegression(**{**PUBLIC, "classes": classes}).fit(x, labels)
+        assert str(refused.value) == (f"y: expected one of the classes {', '.join(map(repr, classes))} in each row, found "
+                                      f"another label in row {np.argmax(y)}, counted from 0")
 
 
 def test_what_is_taken_from_rows_is_marked(rows):
@@ -191,8 +194,8 @@ def test_no_message_tells_how_many_rows_there_are(kind):
         assert error and error.startswith(("X: ", "y: ")) and "31" not in error and "30" not in error, error
 
 
-def test_a_label_that_is_no_class_is_refused_by_the_reader(rows):
+def test_a_label_that_is_no_class_is_refused(rows):
     x, y = rows
     for labels in (np.where(np.arange(len(y)) == 3, 0.5, y), np.where(np.arange(len(y)) == 3, 7, y)):
-        with pytest.raises(cudp.InputError, match="label of row 3|label of row 4"):
+        with pytest.raises(cudp.InputError, match="label in row 3,"):
             cudp.DPLogisticRegression(**PUBLIC).fit(x, labels)

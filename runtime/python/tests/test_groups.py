@@ -147,7 +147,7 @@ def test_one_label_changes_no_other_rows_label():
     ({"bounds": (1, 1)}, "low < high"),
     ({"bounds": (0, np.inf)}, "finite"),
     ({"classes": None}, "classes: expected"),
-    ({"accept_private_bounds": True}, "accept-private-bounds: expected none with groups"),
+    ({"accept_private_bounds": True}, "accept_private_bounds: expected none with groups"),
     ({"schema": "x.toml"}, "schema: expected none with groups"),
 ])
 def test_what_does_not_fit_is_refused(grouped, change, sentence):

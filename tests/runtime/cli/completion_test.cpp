@@ -64,6 +64,12 @@ TEST_F(Completion, ManFindsNoFault) {
       std::system(("groff -man -ww -z '" + (folder_ / "cudp.1") + "' 2> '" + faults + "'").c_str()),
       0);
   EXPECT_EQ(content_of(faults), "");
+  const std::string page = folder_ / "page";
+  ASSERT_EQ(std::system(("groff -man -Tascii -rLL=80n -P-c -P-b -P-u '" + (folder_ / "cudp.1") +
+                         "' > '" + page + "'")
+                            .c_str()),
+            0);
+  for (const std::string& line : lines_of(content_of(page))) EXPECT_LE(line.size(), 80u) << line;
 }
 
 }  // namespace

@@ -94,8 +94,10 @@ TEST_F(SweepCli, WhoseFolderCannotBeMadeSaysSoAtOnce) {
   write_text(folder_ / "file", "");
   const Finished f =
       run_cudp(folder_, sweep({"--epsilon", "1,2", "--out", folder_ / "file" + "/sweep"}));
-  EXPECT_EQ(f.exit, 1);
-  EXPECT_NE(f.err.find("file: cannot make the folder: "), std::string::npos) << f.err;
+  EXPECT_EQ(f.exit, 2);
+  EXPECT_NE(f.err.find("expected a folder, found the file '" + (folder_ / "file") + "' above it"),
+            std::string::npos)
+      << f.err;
   EXPECT_EQ(f.err.find("waiting for the runs of another call"), std::string::npos) << f.err;
 }
 
@@ -183,6 +185,30 @@ TEST_F(SweepCli, ExactFiguresOfPrivateRowsStayPrivate) {
   EXPECT_FALSE(fs::exists(out() + "/release/sweep.png"));
   // Each run has counted its rows with noise of its own.
   EXPECT_NE(certificate("001")["noisy_values"], certificate("002")["noisy_values"]);
+}
+
+TEST_F(SweepCli, TheLegendOfManyCurvesLeavesRoomForThem) {
+  const DrawnPictures drawn(folder_ / "drawn");
+  const auto script = [&](const Arguments& lists) {
+    fs::remove_all(out());
+    const Finished f = run_cudp(
+        folder_,
+        sweep(with(lists, {"--test-data-is-public", "--out", out()}), {"--size-is-public"}, "1"));
+    EXPECT_EQ(f.exit, 0) << f.err;
+    return drawn.script("sweep.png");
+  };
+  const std::string few = script({"--epsilon", "1,3", "--lr", "0.1,0.5"});
+  EXPECT_NE(few.find("height = 540\n"), std::string::npos) << few;
+  EXPECT_NE(few.find("set title 'test accuracy'\n"), std::string::npos) << few;
+  EXPECT_NE(few.find("set key outside bottom"), std::string::npos) << few;
+  const std::string many = script({"--epsilon", "1,3", "--lr", "0.1,0.2,0.3,0.4,0.5,0.6", "--clip",
+                                   "0.1,0.2,0.3,0.4", "--repeats", "2"});
+  EXPECT_NE(many.find("height = 720\n"), std::string::npos) << many;  // 24 + 6 lines of 24
+  EXPECT_NE(many.find("mean and standard deviation"), std::string::npos) << many;
+  EXPECT_NE(many.find("set key outside right"), std::string::npos) << many;
+  // The eighth curve has the first colour again, and another dash: no two look the same.
+  EXPECT_NE(many.find("$data7 using 1:2:3 with yerrorlines lt 1 dt 2 "), std::string::npos) << many;
+  EXPECT_EQ(many.find("lt 8"), std::string::npos) << "the colour of results without privacy";
 }
 
 TEST_F(SweepCli, ItsTableSaysWhyARunHasNoResult) {

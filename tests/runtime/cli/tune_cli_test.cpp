@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
 
 #include "privacy/certificate/certificate.hpp"
 #include "tests/support/args.hpp"
@@ -53,6 +54,7 @@ TEST_F(TuneCli, ReleasesTheBestTrainingAloneWithTheGuaranteeOfAll) {
   }
   EXPECT_FALSE(fs::exists(out() + "/private/tuning-key"));
   for (const std::string& line : lines_of(f.out)) EXPECT_LE(line.size(), 80u) << line;
+  EXPECT_NE(f.out.find(fmt::format(" {:.4g}\n", best)), std::string::npos) << f.out << best;
   const Finished verified = run_cudp(folder_, {"verify", out()});
   EXPECT_EQ(verified.exit, 0) << verified.out << verified.err;
   const Finished predicted =

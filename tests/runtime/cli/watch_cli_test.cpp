@@ -95,7 +95,8 @@ TEST_F(CliWatch, ALogOfJsonHasALineAMessage) {
   EXPECT_EQ(refused.exit, 2);
   const auto last = log_lines(refused.err).back();
   EXPECT_EQ(last["level"], "error");
-  EXPECT_NE(last["message"].get<std::string>().find("--resume continues it"), std::string::npos);
+  EXPECT_NE(last["message"].get<std::string>().find("found a finished run; type another folder"),
+            std::string::npos);
 }
 
 TEST_F(CliWatch, AResumedRunContinuesItsEvents) {

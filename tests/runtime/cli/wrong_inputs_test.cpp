@@ -46,6 +46,17 @@ class WrongInputs : public testing::Test {
     write("array.npy", npy_floats(1, {1.0f, 2.0f}));
     write("wide.csv", std::string("\xff\xfe\x61\0", 4));
     write("damaged.json", "{}");
+    write("numbers.toml",
+          "columns = [\n  {name = \"age\", kind = \"numeric\", min = 0, max = 9},\n"
+          "  {name = \"sex\", kind = \"ignore\"},\n"
+          "  {name = \"died\", kind = \"label\", values = [0, 1]},\n]\n");
+    write("order.toml",
+          "columns = [\n  {name = \"age\", kind = \"numeric\", min = 100, max = 0.5},\n]\n");
+    for (const char* const folder : {"finished/private", "published/release", "begun/private"})
+      fs::create_directories(place() / folder);
+    write("finished/private/result.json", "{}");
+    fs::create_directories(place() / "swept/private");
+    write("swept/private/sweep.toml", "");
   }
   fs::path place() const { return folder_.path() / "here"; }
   void write(const char* name, const std::string& text) { write_text(place() / name, text); }
@@ -121,6 +132,46 @@ const WrongInput kCases[] = {
      "--out nowhere/p.csv: expected a file in an existing folder, found no folder 'nowhere'"},
     {{"export", "run", "--to", "onnx", "--out", "nowhere/m.onnx"},
      "--out nowhere/m.onnx: expected a file in an existing folder, found no folder 'nowhere'"},
+    {{"account", "--q", "0.1", "--sigma", "1", "--steps", "3", "--delta", "1e-5", "--curve",
+      "nowhere/c.png"},
+     "--curve nowhere/c.png: expected a file in an existing folder, found no folder 'nowhere'"},
+    {{"account", "--q", "0.1", "--sigma", "1", "--steps", "3", "--delta", "1e-5", "--curve", "."},
+     "--curve .: expected a file, found a folder"},
+    {table({"--out", "p.csv/run"}),
+     "--out p.csv/run: expected a folder, found the file 'p.csv' above it"},
+    {{"sweep", "--preset", "glyphs-cnn", "--quiet", "--out", "p.csv/runs/new"},
+     "--out p.csv/runs/new: expected a folder, found the file 'p.csv' above it"},
+    {{"tune", "--preset", "glyphs-cnn", "--quiet", "--out", "p.csv/run"},
+     "--out p.csv/run: expected a folder, found the file 'p.csv' above it"},
+    {table({"--out", "finished"}),
+     "--out finished: expected a new or an empty folder, found a finished run; type another "
+     "folder"},
+    {table({"--out", "published"}),
+     "--out published: expected a new or an empty folder, found a finished run; type another "
+     "folder"},
+    {table({"--out", "begun"}),
+     "--out begun: expected a new or an empty folder, found a run (--resume continues it)"},
+    {{"sweep", "--preset", "glyphs-cnn", "--epsilon", "1", "2"},
+     "sweep: expected a flag after --epsilon 1, found '2'; values of a list have commas between "
+     "them: --epsilon 1,2"},
+    {{"tune", "--clip", "0.1", "1", "--epsilon", "1"},
+     "tune: expected a flag after --clip 0.1, found '1'; values of a list have commas between "
+     "them: --clip 0.1,1"},
+    {{"sweep", "--lr", "1", "missing.toml"},
+     "missing.toml: cannot read: No such file or directory"},
+    {preset({"--epsilon", "1", "2"}), "train: expected flags, found the word '2'"},
+    {table({"--label", "died"}),
+     "train: expected a known flag, found '--label'; a table's schema says which column is the "
+     "label: kind = \"label\"; --labels FILE.npy has the labels of an array"},
+    {table({"--target=died"}),
+     "train: expected a known flag, found '--target'; a table's schema says which column is the "
+     "target: kind = \"target\" for a number, \"label\" for classes (--target-bounds is for "
+     "arrays)"},
+    {table({}, "p.csv", "numbers.toml"),
+     "numbers.toml, line 4: expected a list of texts for 'values', each in quotes, found the "
+     "number 0"},
+    {table({}, "p.csv", "order.toml"),
+     "order.toml, line 2: expected 'min' below 'max', found 100 and 0.5"},
     {{"train"},
      "expected --dataset, --epsilon and --delta, found none of them; a preset has them all "
      "(--preset NAME)"},
@@ -185,6 +236,22 @@ const WrongInput kCases[] = {
     {table({"--size-is-public", "--batch", "3"}),
      "--batch: expected at most the 2 training examples, found 3"},
     {table({"--out", "."}), "--out .: expected a new or an empty folder, found something else"},
+    {table({"--metrics-file", "begun"}),
+     "--metrics-file: expected a file in a folder that exists, found begun"},
+    {{"verify", "swept"},
+     "swept: expected a run folder with a certificate, or its release folder, found a sweep, whose "
+     "runs are in swept/runs"},
+    {{"account", "swept"},
+     "swept: expected a run's folder, its release folder or a privacy.json, found a sweep, whose "
+     "runs are in swept/runs"},
+    {{"report", "swept"},
+     "swept: expected a run's folder or its release folder, found a sweep, whose runs are in "
+     "swept/runs"},
+    {{"eval", "swept", "--dataset", "p.csv"},
+     "swept: expected a run folder with a released model, its release folder or a .safetensors "
+     "file, found a sweep, whose runs are in swept/runs"},
+    {{"train", "--resume", "swept"},
+     "--resume swept: expected a run folder, found a sweep, whose runs are in swept/runs"},
     {{"train", "--resume", "nowhere"}, "--resume nowhere: expected a run folder, found none"},
     {{"train", "--config", "nowhere.toml"},
      "nowhere.toml: expected a readable TOML file, found none"},

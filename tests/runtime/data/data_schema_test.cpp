@@ -71,7 +71,7 @@ TEST(Schema, EveryFaultHasItsLine) {
   EXPECT_EQ(refusal("delimiter = ', '\ncolumns = []"),
             "s.toml, line 1: expected one character for 'delimiter', found ', '");
   EXPECT_EQ(refusal("header = 1"),
-            "s.toml, line 1: expected true or false for 'header', found something else");
+            "s.toml, line 1: expected true or false for 'header', found the number 1");
   EXPECT_EQ(refusal(std::string("columns = [") + kLabel + "]"),
             "s.toml, line 1: expected 1 to 1048576 features, found 0");
   EXPECT_EQ(refusal("columns = [{name = 'a', kind = 'numeric', min = 0, max = 1}]"),
@@ -90,23 +90,38 @@ TEST(Schema, EveryFaultHasItsLine) {
   EXPECT_EQ(column_refusal("{name = 'a', kind = 'numeric', min = 1}"),
             "s.toml, line 2: expected both 'min' and 'max', or neither, found one");
   EXPECT_EQ(column_refusal("{name = 'a', kind = 'numeric', min = 2, max = 2}"),
-            "s.toml, line 2: expected 'min' below 'max', found 2.000000 and 2.000000");
+            "s.toml, line 2: expected 'min' below 'max', found 2 and 2");
   EXPECT_EQ(column_refusal("{name = 'a', kind = 'numeric', min = nan, max = 2}"),
-            "s.toml, line 2: expected a finite number for 'min', found something else");
+            "s.toml, line 2: expected a finite number for 'min', found the number nan");
   EXPECT_EQ(column_refusal("{name = 'a', kind = 'numeric', min = '1', max = 2}"),
-            "s.toml, line 2: expected a finite number for 'min', found something else");
+            "s.toml, line 2: expected a finite number for 'min', found '1'");
   EXPECT_NE(column_refusal("{name = 'a', kind = 'numeric', min = -1.7e308, max = 1.7e308}")
                 .find("expected 'min' below 'max'"),
             std::string::npos);
-  EXPECT_EQ(column_refusal("{name = 'a', kind = 'numeric', min = 0, max = 2, edges = [1, 1]}"),
-            "s.toml, line 2: expected a list of rising numbers for 'edges', found something else");
+  EXPECT_EQ(
+      column_refusal("{name = 'a', kind = 'numeric', min = 0, max = 2, edges = [1, 1]}"),
+      "s.toml, line 2: expected a list of rising numbers for 'edges', found the number 1 after "
+      "1");
+  EXPECT_EQ(
+      column_refusal("{name = 'a', kind = 'date', format = '%Y', min = '1990', max = '1980'}"),
+      "s.toml, line 2: expected 'min' below 'max', found 1990 and 1980");
+  EXPECT_EQ(column_refusal("{name = 'a', kind = 'categorical', values = ['x', true]}"),
+            "s.toml, line 2: expected a list of texts for 'values', each in quotes, found true");
+  EXPECT_EQ(
+      column_refusal("{name = 'a', kind = 'categorical', values = [1999-12-31]}"),
+      "s.toml, line 2: expected a list of texts for 'values', each in quotes, found a date or "
+      "a time without quotes");
+  EXPECT_EQ(column_refusal("{name = 'a', kind = 'categorical', values = [['x'], {}]}"),
+            "s.toml, line 2: expected a list of texts for 'values', each in quotes, found a list");
+  EXPECT_EQ(column_refusal("{name = 'a', kind = 'categorical', values = 'x'}"),
+            "s.toml, line 2: expected a list with something in it for 'values', found 'x'");
   EXPECT_EQ(column_refusal("{name = 'a', kind = 'numeric', min = 0, max = 2, transform = 'ln'}"),
-            "s.toml, line 2: expected 'linear' or 'log' for 'transform', found something else");
+            "s.toml, line 2: expected 'linear' or 'log' for 'transform', found 'ln'");
   EXPECT_EQ(column_refusal("{name = 'a', kind = 'categorical', values = ['x', 'x']}"),
             "s.toml, line 2: expected different texts in 'values', found 'x' twice");
   EXPECT_EQ(column_refusal("{name = 'a', kind = 'categorical', values = []}"),
-            "s.toml, line 2: expected a list with something in it for 'values', found something "
-            "else");
+            "s.toml, line 2: expected a list with something in it for 'values', found an empty "
+            "list");
   EXPECT_EQ(column_refusal("{name = 'a', kind = 'label', values = ['0']}"),
             "s.toml, line 2: expected 2 to 256 texts in 'values', found 1");
   EXPECT_EQ(
@@ -125,7 +140,7 @@ TEST(Schema, EveryFaultHasItsLine) {
             "s.toml, line 1: expected another 'delimiter' than the decimal comma, or 'quotes', "
             "found ','");
   EXPECT_EQ(refusal("missing = 3"),
-            "s.toml, line 1: expected a text for 'missing', found something else");
+            "s.toml, line 1: expected a text for 'missing', found the number 3");
   EXPECT_EQ(refusal("name = 'x'\ncolumns = [").substr(0, 42),
             "s.toml, line 2: expected valid TOML, found");
 }
