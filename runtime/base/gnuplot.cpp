@@ -55,14 +55,14 @@ bool write_script(int file, std::string_view script) {
   return ::lseek(file, 0, SEEK_SET) == 0;
 }
 
-/// Starts gnuplot with the file `script` as its standard input, and without output. Returns -1 if
-/// gnuplot is missing.
-pid_t start_gnuplot(int script) {
+/// Starts gnuplot with the file `script` as its standard input and the file `picture` as its
+/// standard output. Returns -1 if gnuplot is missing.
+pid_t start_gnuplot(int script, int picture) {
   posix_spawn_file_actions_t files;
   if (::posix_spawn_file_actions_init(&files) != 0) return -1;
+  ::posix_spawn_file_actions_adddup2(&files, picture, STDOUT_FILENO);
   ::posix_spawn_file_actions_adddup2(&files, script, STDIN_FILENO);
-  for (const int out : {STDOUT_FILENO, STDERR_FILENO})
-    ::posix_spawn_file_actions_addopen(&files, out, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   // gnuplot reads its standard input one byte at a time, but a file in large pieces.
   std::string name = "gnuplot";
   const std::shared_ptr<const Environment> environment = current_environment();
@@ -97,8 +97,10 @@ std::string gnuplot_header(const std::string& title, PictureSize size) {
 
 /// A gnuplot process that draws one picture.
 class Pictures::Drawing {
-  /// A temporary file into which gnuplot draws, in the folder where the picture will be. The
-  /// destructor removes it unless it was moved to the picture's path.
+  /// A temporary file into which gnuplot draws, in the folder where the picture will be. gnuplot
+  /// gets the open file and not its path: if it outlives this program, which was killed, it cannot
+  /// make the file again after a resumed run has removed it. The destructor removes the file unless
+  /// it was moved to the picture's path.
   class Temporary {
    public:
     Temporary(const fs::path& picture, unsigned mode)
@@ -106,11 +108,10 @@ class Pictures::Drawing {
                                             .append(picture.filename().string())
                                             .append(".new-")
                                             .append(std::to_string(::getpid()))),
-          unfinished_(path_) {
-      const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-      if (file < 0 || ::fchmod(file, mode) != 0)
+          unfinished_(path_),
+          file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)) {
+      if (file_.get() < 0 || ::fchmod(file_.get(), mode) != 0)
         throw Error(picture.string() + ": cannot write it: " + std::strerror(errno));
-      ::close(file);
     }
     ~Temporary() {
       std::error_code ignored;
@@ -120,20 +121,21 @@ class Pictures::Drawing {
     Temporary& operator=(const Temporary&) = delete;
 
     const fs::path& path() const { return path_; }
+    int file() const { return file_.get(); }
 
    private:
     fs::path path_;
     UnfinishedFile unfinished_;
+    Descriptor file_;
   };
 
  public:
   Drawing(const std::string& script, fs::path picture, unsigned mode)
       : picture_(std::move(picture)), made_(picture_, mode) {
     const Descriptor text(::memfd_create("gnuplot script", MFD_CLOEXEC));
-    const std::string output = "set output " + gnuplot_text(made_.path().string()) + "\n";
-    if (text.get() < 0 || !write_script(text.get(), output + script)) return;
+    if (text.get() < 0 || !write_script(text.get(), script)) return;
     const FilesInChange lock;
-    child_ = start_gnuplot(text.get());
+    child_ = start_gnuplot(text.get(), made_.file());
     if (child_ > 0) unfinished_.emplace(child_);
   }
   ~Drawing() {
@@ -186,8 +188,6 @@ void Pictures::start(const std::string& script, const fs::path& picture, unsigne
   std::error_code error;
   if (fs::exists(picture, error) && !fs::is_regular_file(picture, error))
     throw Error(picture.string() + ": expected a file for a picture, found something else");
-  // gnuplot writes to stdout if it cannot open its output file, so the file is created for it
-  // first.
   drawings_.push_back(std::make_unique<Drawing>(script, picture, mode));
 }
 

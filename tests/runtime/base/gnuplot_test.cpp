@@ -10,7 +10,9 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include "runtime/base/environment.hpp"
 #include "runtime/base/error.hpp"
+#include "runtime/base/files.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_files.hpp"
 
@@ -108,6 +110,25 @@ TEST(Pictures, ThatNobodyWaitsForAreEnded) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
   EXPECT_FALSE(has_child());
   EXPECT_EQ(files_in(folder.path()), 0u);
+}
+
+/// gnuplot may outlive a program that is killed, and draw after a resumed run has removed the
+/// unfinished file.
+TEST(Pictures, ThatWereRemovedAreNotMadeAgain) {
+  const std::string gnuplot = Environment().find_program("gnuplot");
+  if (gnuplot.empty()) GTEST_SKIP() << "gnuplot is missing";
+  const TemporaryFolder folder;
+  const std::string go = folder / "go";
+  const FakeGnuplot late(
+      folder, "while [ ! -e " + go + " ]; do sleep 0.01; done\nexec " + gnuplot + " \"$@\"\n");
+  fs::create_directory(folder / "release");
+  Pictures pictures;
+  pictures.start(gnuplot_header("a title") + "plot x\n", folder / "release/a.png");
+  EXPECT_EQ(files_in(folder / "release"), 1u);
+  remove_unfinished_files(folder / "release");
+  write_text(go, "");
+  EXPECT_FALSE(pictures.finish());
+  EXPECT_EQ(files_in(folder / "release"), 0u);
 }
 
 }  // namespace
