@@ -63,7 +63,7 @@ TEST_F(CliTrain, EndsWithTheResultAsJson) {
   // Refused: the folder holds a run now.
   const Finished again = cudp(training("run", {"--epsilon", "3"}));
   EXPECT_EQ(again.exit, 2);
-  EXPECT_NE(again.err.find("--resume"), std::string::npos) << again.err;
+  EXPECT_NE(again.err.find("found a finished run"), std::string::npos) << again.err;
   // Complete: a resume has nothing to do and says the same.
   const Finished resumed = cudp({"train", "--resume", folder_ / "run", "--json"});
   EXPECT_EQ(resumed.exit, 0);
