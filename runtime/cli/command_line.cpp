@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include "runtime/base/build_info.hpp"
@@ -88,9 +89,10 @@ void refuse_list_with_blanks(const CLI::App& command, const std::vector<std::str
     const std::string &value = words[i + 1], &next = words[i + 2];
     std::error_code none;
     if (is_flag(next) || next.ends_with(".toml") || std::filesystem::exists(next, none)) continue;
-    throw InputError(command.get_name() + ": expected a flag after " + words[i] + " " + value +
-                     ", found '" + next + "'; values of a list have commas between them: " +
-                     words[i] + " " + value + "," + next);
+    throw InputError(
+        fmt::format("{}: expected a flag after {} {}, found '{}'; values of a list have commas "
+                    "between them: {} {},{}",
+                    command.get_name(), words[i], value, next, words[i], value, next));
   }
 }
 

@@ -60,9 +60,10 @@ __global__ void half_product_kernel(HalfProduct p) {
     ldmatrix_x2_trans(b, b_shared + b_at);
   } else {
     const int a_at = (r + m % 2 * 8) * kHalfPitch + m / 2 * 8;
+    const int b_at = r * kHalfPitch + m % 2 * 8;
     u32 twice[4];  // b's two matrices, then both again
     ldmatrix_x4(a, a_shared + a_at);
-    ldmatrix_x4(twice, b_shared + r * kHalfPitch + m % 2 * 8);
+    ldmatrix_x4(twice, b_shared + b_at);
     b[0] = twice[0];
     b[1] = twice[1];
   }
