@@ -27,22 +27,6 @@ namespace fs = std::filesystem;
 namespace cudp {
 namespace {
 
-/// A file descriptor, closed by the destructor.
-class Descriptor {
- public:
-  explicit Descriptor(int file) : file_(file) {}
-  ~Descriptor() {
-    if (file_ >= 0) ::close(file_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return file_; }
-
- private:
-  int file_;
-};
-
 /// Writes the script to an in-memory file (memfd) and rewinds it. Returns whether all of it was
 /// written.
 bool write_script(int file, std::string_view script) {
@@ -97,6 +81,22 @@ std::string gnuplot_header(const std::string& title, PictureSize size) {
 
 /// A gnuplot process that draws one picture.
 class Pictures::Drawing {
+  /// A file descriptor, closed by the destructor.
+  class Descriptor {
+   public:
+    explicit Descriptor(int file) : file_(file) {}
+    ~Descriptor() {
+      if (file_ >= 0) ::close(file_);
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+
+    int get() const { return file_; }
+
+   private:
+    int file_;
+  };
+
   /// A temporary file into which gnuplot draws, in the folder where the picture will be. gnuplot
   /// gets the open file and not its path: if it outlives this program, which was killed, it cannot
   /// make the file again after a resumed run has removed it. The destructor removes the file unless
